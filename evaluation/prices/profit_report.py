@@ -88,7 +88,7 @@ async def profit_of(
     async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
         for signal in signals:
             series = markets.of(signal.judged)
-            one = mark_trade(_order(signal), series, rules, now_ms=now_ms)
+            one = mark_trade(_order(signal), series, rules, now_ms=now_ms, within_s=prices.within_s)
             found.append(one)
             if isinstance(one, MarkedTrade) and series is not None and series.imports:
                 synthetic += series.imports[one.trade.first] in prices.synthetic

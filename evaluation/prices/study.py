@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from evaluation.prices.confidence_study import ConfidenceStudy, confidence_study, measured
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
+from infra.market.outcomes.returns import Within
 from schemas.prices import PriceSeries
 
 BENCHMARK = "BTC"
@@ -177,14 +178,24 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_paths(
-    events: Sequence[StudyEvent], series: PriceSeries | None, benchmark: PriceSeries | None, *, directed: bool = True
+    events: Sequence[StudyEvent],
+    series: PriceSeries | None,
+    benchmark: PriceSeries | None,
+    *,
+    directed: bool = True,
+    within_s: Within = ENTRY_WITHIN_S,
 ) -> list[EventPath | LeftOut]:
-    """Return the returns around each event on one market. ``directed``: in the claim's direction, else as they are."""
+    """Return the returns around each event on one market. ``directed``: in the claim's direction, else as they are.
+    ``within_s``: by how much the base may be late, also by import."""
     side = np.array([event.side if directed else 1 for event in events])
     if series is None:
         return ["no_symbol" if one else "neutral" for one in side]
     times = np.asarray(series.times_ms, dtype=np.int64)
-    base = bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
+    at = np.array([event.at_ms for event in events])
+    late = np.array(
+        [within_s[one] for one in series.imports] if isinstance(within_s, Mapping) else [within_s] * len(times)
+    )
+    base = bars_from(times, at, (late * 1000).astype(np.int64)[np.minimum(np.searchsorted(times, at), len(times) - 1)])
     bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
     raw = side[:, None] * _relative(series, bars, base)
     why: NotAbnormal = "is_benchmark" if is_benchmark(series) else "no_beta"
@@ -259,21 +270,11 @@ def _group(dimension: str, name: str, paths: Sequence[EventPath], seed: int) -> 
     points = []
     for n, minutes in enumerate(OFFSETS_MIN):
         ours, theirs = (measured(minutes, of[:, n], at, seed) for of in (raw, abnormal))
-        points.append(
-            Point(
-                minutes=minutes,
-                events=ours.events,
-                blocks=ours.blocks,
-                raw=ours.value,
-                raw_low=ours.low,
-                raw_high=ours.high,
-                abnormal_events=theirs.events,
-                abnormal_blocks=theirs.blocks,
-                abnormal=theirs.value,
-                abnormal_low=theirs.low,
-                abnormal_high=theirs.high,
-            )
-        )
+        points.append(Point(
+            minutes=minutes, events=ours.events, blocks=ours.blocks, raw=ours.value, raw_low=ours.low, raw_high=ours.high,
+            abnormal_events=theirs.events, abnormal_blocks=theirs.blocks, abnormal=theirs.value, abnormal_low=theirs.low,
+            abnormal_high=theirs.high,
+        ))  # fmt: skip
     return Group(
         dimension=dimension,
         name=name,

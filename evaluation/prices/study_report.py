@@ -98,7 +98,7 @@ async def study_report(
             series, benchmark = markets.of(signal.judged), benchmarks.of(_on_benchmark(signal))
             of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
         for series, benchmark, events in of_pair.values():
-            paths = event_paths(events, series, benchmark, directed=directed)
+            paths = event_paths(events, series, benchmark, directed=directed, within_s=prices.within_s)
             found += paths
             if series is not None and series.imports:
                 synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
