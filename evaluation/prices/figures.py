@@ -16,25 +16,28 @@ import numpy as np
 from evaluation.prices.ledger import DAYS_A_YEAR, DayEquity
 from schemas.errors import ConfigError
 
+_OF_A_DAY = frozenset({"max_drawdown", "value_at_risk", "conditional_value_at_risk", "tail_ratio"})
+
 
 class SeriesFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of the returns of each UTC day, a year of 365 days, without a riskless rate. None: the library gives none.
 
-    Shares, losses negative: ``max_drawdown`` is that of the account at the ends of days, ``value_at_risk`` the return that one day in
-    twenty stays below, ``cvar`` the mean return of those days. Ratios: ``sortino`` by the deviation of losses alone, ``calmar``
-    the yearly return by the drawdown, ``omega`` gains by losses, ``tail_ratio`` the best twentieth by the worst.
+    Named as the library's functions. Shares, losses negative: ``max_drawdown`` is that of the account at the ends of days,
+    ``value_at_risk`` the return that one day in twenty stays below, ``conditional_value_at_risk`` (CVaR) the mean return of those
+    days. Ratios: Sortino by the deviation of losses alone, Calmar the yearly return by the drawdown, omega gains by losses,
+    tail the best twentieth by the worst.
     """
 
     days: int
     annual_return: float | None
     annual_volatility: float | None
-    sharpe: float | None
-    sortino: float | None
-    calmar: float | None
-    omega: float | None
+    sharpe_ratio: float | None
+    sortino_ratio: float | None
+    calmar_ratio: float | None
+    omega_ratio: float | None
     max_drawdown: float | None
     value_at_risk: float | None
-    cvar: float | None
+    conditional_value_at_risk: float | None
     tail_ratio: float | None
 
 
@@ -63,18 +66,13 @@ def series_figures(equity: Sequence[DayEquity], capital: Decimal) -> SeriesFigur
     library = require_library()
     held = np.array([float(capital), *(float(day.equity) for day in equity)])
     returns = np.diff(held) / held[:-1] if (held > 0.0).all() else np.empty(0)
-    names = {
-        "annual_return": "annual_return", "annual_volatility": "annual_volatility", "sharpe": "sharpe_ratio", "sortino": "sortino_ratio",
-        "calmar": "calmar_ratio", "omega": "omega_ratio", "max_drawdown": "max_drawdown", "value_at_risk": "value_at_risk",
-        "cvar": "conditional_value_at_risk", "tail_ratio": "tail_ratio",
-    }  # fmt: skip
-    daily = {"max_drawdown", "value_at_risk", "cvar", "tail_ratio"}
+    names = SeriesFigures.__struct_fields__[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         found = {
-            name: getattr(library, of)(returns, **({} if name in daily else {"annualization": DAYS_A_YEAR}))
+            name: getattr(library, name)(returns, **({} if name in _OF_A_DAY else {"annualization": DAYS_A_YEAR}))
             if returns.size
             else math.nan
-            for name, of in names.items()
+            for name in names
         }
     known = {name: float(value) if math.isfinite(value) else None for name, value in found.items()}
     return SeriesFigures(days=len(equity), **known)

@@ -96,9 +96,9 @@ def _print_profit(report: ProfitReport, name: str) -> None:
 
 
 def _print_series(found: SeriesFigures) -> None:
-    shares = ("annual_return", "annual_volatility", "max_drawdown", "value_at_risk", "cvar")
+    shares = ("annual_return", "annual_volatility", "max_drawdown", "value_at_risk", "conditional_value_at_risk")
     rows = [
-        (name, figure_text(value, ".2%" if name in shares else ".2f"))
+        (name.replace("_", " "), figure_text(value, ".2%" if name in shares else ".2f"))
         for name, value in msgspec.structs.asdict(found).items()
         if name != "days"
     ]

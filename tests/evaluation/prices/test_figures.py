@@ -30,26 +30,26 @@ def test_the_figures_are_those_worked_out_by_hand() -> None:
     mean, losses = statistics.mean(returns), [min(one, 0.0) for one in returns]
     downside = math.sqrt(statistics.mean(one * one for one in losses))
     assert found.days == 7
-    assert found.sharpe == pytest.approx(mean / statistics.stdev(returns) * math.sqrt(365))
-    assert found.sortino == pytest.approx(mean / downside * math.sqrt(365))
+    assert found.sharpe_ratio == pytest.approx(mean / statistics.stdev(returns) * math.sqrt(365))
+    assert found.sortino_ratio == pytest.approx(mean / downside * math.sqrt(365))
     assert found.annual_volatility == pytest.approx(statistics.stdev(returns) * math.sqrt(365))
     assert found.annual_return == pytest.approx((HELD[-1] / 10_000) ** (365 / 7) - 1)
     assert found.max_drawdown == pytest.approx(9_991 / 10_300 - 1)
-    assert found.calmar == pytest.approx((found.annual_return or 0.0) / -(found.max_drawdown or 1.0))
-    assert found.omega == pytest.approx(sum(one for one in returns if one > 0) / -sum(losses))
-    assert found.cvar == pytest.approx(min(returns))
+    assert found.calmar_ratio == pytest.approx((found.annual_return or 0.0) / -(found.max_drawdown or 1.0))
+    assert found.omega_ratio == pytest.approx(sum(one for one in returns if one > 0) / -sum(losses))
+    assert found.conditional_value_at_risk == pytest.approx(min(returns))
 
 
 def test_the_library_and_the_ledger_have_one_sharpe_ratio() -> None:
     ours, _, days = _sharpe([one.equity for one in account(*HELD)], CAPITAL)
     found = series_figures(account(*HELD), CAPITAL)
-    assert (found.sharpe, found.days) == (pytest.approx(ours), days)
+    assert (found.sharpe_ratio, found.days) == (pytest.approx(ours), days)
 
 
 @pytest.mark.parametrize("held", [(), (10_000, 10_000, 10_000), (12_000, -1, 3_000)])
 def test_an_account_that_says_nothing_has_no_ratios(held: tuple[float, ...]) -> None:
     found = series_figures(account(*held), CAPITAL)
-    assert (found.sharpe, found.sortino, found.calmar, found.omega) == (None, None, None, None)
+    assert (found.sharpe_ratio, found.sortino_ratio, found.calmar_ratio, found.omega_ratio) == (None, None, None, None)
     assert isinstance(found, SeriesFigures)
 
 
