@@ -60,7 +60,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     def errors(self) -> float:
         """How many standard errors above the correlation that the days show is the strongest that they do not exclude. With two,
         moods that last for weeks mislead a metric of the case in 20 % of nulls, since they hardly show in the first days."""
-        return 2.0 if self.name == PROFIT else 4.0
+        return 2.0 if self.name == PROFIT else 4.5
 
     @property
     def block_s(self) -> int:
@@ -151,7 +151,7 @@ class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
     before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
     figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
     interval first excluded 0. ``cases`` counts the differences, those of open blocks included; ``left_out`` is 0, for none is. ``inflation``: by how much the
-    dependence of the blocks may multiply their variance. ``untestable``: what of it they show is enough to leave too few. Of a profit, ``sides`` says in how many blocks the candidate was above
+    dependence of the blocks may multiply their variance. ``untestable``: independent days would have been enough by now. Of a profit, ``sides`` says in how many blocks the candidate was above
     live, and how bad the worst was; ``held``: it would be better, if one more block in which each changed trade lost the sample's
     largest move did not reverse it. ``stop``: the run's stop rule holds. ``code_change``: how the code that decided the run
     differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
@@ -249,8 +249,8 @@ def watch_result(
     seen = look(least, differences.most, blocks, differences.open_from, inflation=inflation)
     verdict, sides, held = _verdict(seen, metric.better), "", False
     if seen.low is None and seen.blocks >= FIRST_BLOCK:
-        shown = inflation_of(differences.at_s[closed], middle[closed], metric.block_s, 0.0)
-        verdict = "untestable" if seen.blocks < MIN_BLOCKS * shown else verdict
+        independent = inflation_of(differences.at_s[closed], 0.0 * middle[closed], metric.block_s, metric.errors)
+        verdict = "untestable" if seen.blocks >= MIN_BLOCKS * independent else verdict
     if differences.exposed is not None and seen.blocks:
         changed = closed_means(differences.exposed.astype(np.float64), blocks, differences.open_from)
         sides = describe_sides(closed_means(least, blocks, differences.open_from) / seen.blocks)

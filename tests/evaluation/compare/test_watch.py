@@ -216,12 +216,12 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     done = watch(database, "shadow-1", "--json")
     assert done.exit_code == exits.OK, done.output
     found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 40, 82, 34)
+    assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 40, 82, 39)
     assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
     assert "shadow-1 compared with offline judgements (run id live)" in shown
-    assert "Verdict: lower since day 34" in shown and "The stop rule (either) holds" in shown
+    assert "Verdict: lower since day 39" in shown and "The stop rule (either) holds" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:
