@@ -238,19 +238,11 @@ def watch_result(
 ) -> WatchResult:
     """Return the verdict on these differences."""
     least, blocks = differences.least, (differences.at_s // metric.block_s).astype(np.int64)
-    closed = blocks < differences.open_from
-    middle = (least + differences.most) / 2.0
-    # As each block closed, so that what was said at a look stays.
-    inflation = np.array([
-        inflation_of(differences.at_s[known], middle[known], metric.block_s, metric.errors) if n >= FIRST_BLOCK else 1.0
-        for n, last in enumerate(np.unique(blocks[closed]), 1)
-        for known in (blocks <= last,)
-    ])  # fmt: skip
+    inflation, independent = _inflations(differences, blocks, metric)
     seen = look(least, differences.most, blocks, differences.open_from, inflation=inflation)
     verdict, sides, held = _verdict(seen, metric.better), "", False
-    if seen.low is None and seen.blocks >= FIRST_BLOCK:
-        independent = inflation_of(differences.at_s[closed], 0.0 * middle[closed], metric.block_s, metric.errors)
-        verdict = "untestable" if seen.blocks >= MIN_BLOCKS * independent else verdict
+    if seen.low is None and seen.blocks >= max(FIRST_BLOCK, MIN_BLOCKS * independent):
+        verdict = "untestable"
     if differences.exposed is not None and seen.blocks:
         changed = closed_means(differences.exposed.astype(np.float64), blocks, differences.open_from)
         sides = describe_sides(closed_means(least, blocks, differences.open_from) / seen.blocks)
@@ -278,6 +270,19 @@ def watch_result(
         stop=not code_change and _stops(verdict, watch.stop_when),
         code_change=code_change,
     )
+
+
+def _inflations(differences: Differences, blocks: Ints, metric: Metric) -> tuple[Floats, float]:
+    """Return the factor of the variance as each block closed, so that what was said at a look stays, and that of independent days."""
+    at_s, closed = differences.at_s, blocks < differences.open_from
+    values = (differences.least + differences.most) / 2.0
+    each = [
+        inflation_of(at_s[known], values[known], metric.block_s, metric.errors) if n >= FIRST_BLOCK else 1.0
+        for n, last in enumerate(np.unique(blocks[closed]), 1)
+        for known in (blocks <= last,)
+    ]
+    independent = inflation_of(at_s[closed], 0.0 * values[closed], metric.block_s, metric.errors) if each else 1.0
+    return np.array(each), independent
 
 
 def describe_watch(seen: WatchResult) -> str:

@@ -8,16 +8,12 @@ Portfolio Management".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from evaluation.statistics import mean_of
-
-if TYPE_CHECKING:
-    from evaluation.prices.study import EventPath
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -59,12 +55,10 @@ class ConfidenceStudy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def confidence_study(
-    paths: Sequence[EventPath], directed: Floats, offsets_min: Sequence[int], *, seed: int
+    confidence: Floats, sides: Ints, at_ms: Ints, directed: Floats, offsets_min: Sequence[int], *, seed: int
 ) -> ConfidenceStudy:
-    """Study events with a direction. ``directed``: a row for each with its returns in that direction at the offsets; NaN: none."""
-    confidence = np.array([path.event.confidence for path in paths])
-    sides = np.array([path.event.side for path in paths])
-    at = np.array([path.event.at_ms for path in paths], dtype=np.int64)
+    """Study events with a side (1 or -1). ``directed``: a row for each with its returns in that direction at the offsets; NaN:
+    none. ``at_ms``: the base of each."""
     used, ahead = sides != 0, [n for n, minutes in enumerate(offsets_min) if minutes > 0]
     if not used.any():
         return ConfidenceStudy()
@@ -77,12 +71,12 @@ def confidence_study(
         signed, moved = (sides * confidence)[priced], (sides * directed[:, n])[priced]
         brought = _contributions(signed, moved)
         coefficients.append(
-            measured(minutes, brought, at[priced], seed)
+            measured(minutes, brought, at_ms[priced], seed)
             if brought.size
             else Measured(minutes=minutes, events=signed.size)
         )
         for one, found in of_group.items():
-            found.append(measured(minutes, directed[used & (group == one), n], at[used & (group == one)], seed))
+            found.append(measured(minutes, directed[used & (group == one), n], at_ms[used & (group == one)], seed))
     quantiles = (
         Quantile(least=float(inside.min()), most=float(inside.max()), events=inside.size, returns=tuple(found))
         for one, found in of_group.items()

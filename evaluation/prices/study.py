@@ -255,11 +255,11 @@ def study_of(
 def _by_confidence(
     paths: Sequence[EventPath], returns: Literal["raw", "abnormal"], seed: int, *, directed: bool
 ) -> ConfidenceStudy:
-    of = [(p, p.raw if returns == "raw" else p.abnormal) for p in paths]
-    measured = [(p, values) for p, values in of if not isinstance(values, str)]
-    sides = [1 if directed else p.event.side for p, _ in measured]
-    moved = np.array([side * values for side, (_, values) in zip(sides, measured, strict=True)])
-    return confidence_study([p for p, _ in measured], moved, OFFSETS_MIN, seed=seed)
+    of = [(p.event, p.raw if returns == "raw" else p.abnormal) for p in paths]
+    known = [(event, values) for event, values in of if not isinstance(values, str)]
+    confidence, sides, at = (np.array([getattr(e, name) for e, _ in known]) for name in ("confidence", "side", "at_ms"))
+    moved = np.array([values * (1 if directed else event.side) for event, values in known])
+    return confidence_study(confidence, sides, at, moved, OFFSETS_MIN, seed=seed)
 
 
 def _group(dimension: str, name: str, paths: Sequence[EventPath], seed: int) -> Group:

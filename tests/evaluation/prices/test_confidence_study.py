@@ -19,13 +19,9 @@ Floats = npt.NDArray[np.float64]
 def studied(confidence: Floats, sides: Floats, moved: Floats, days: Floats | None = None) -> ConfidenceStudy:
     """``moved``: the return of the asset an hour later, and a tenth of it a day later."""
     days = np.arange(confidence.size) if days is None else days
-    events = [
-        StudyEvent(side=int(side), at_ms=int(START + day * DAY), groups={}, confidence=float(sure))
-        for sure, side, day in zip(confidence, sides, days, strict=True)
-    ]
     directed = np.column_stack([np.zeros_like(moved), np.zeros_like(moved), sides * moved, sides * moved / 10])
-    paths = [EventPath(event, 0, row, "no_beta") for event, row in zip(events, directed, strict=True)]
-    return confidence_study(paths, directed, OFFSETS, seed=1)
+    at_ms = (START + days * DAY).astype(np.int64)
+    return confidence_study(confidence, sides.astype(np.int64), at_ms, directed, OFFSETS, seed=1)
 
 
 def drawn(seed: int, size: int = 240) -> tuple[Floats, Floats, Floats]:
