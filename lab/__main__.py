@@ -239,6 +239,21 @@ def selftest(ctx: typer.Context) -> None:
     raise typer.Exit(tested([*ctx.args, *([] if directory is None else ["--data-dir", str(directory)])]))
 
 
+@app.command("gate-example")
+def gate_example(
+    directory: Annotated[Path, typer.Argument(help="Directory for the files. It is created if it does not exist.")],
+    cases: Annotated[int, typer.Option(min=1, help="Number of cases, on 40 days.")] = 400,
+    seed: Annotated[int, typer.Option(help="Random seed. Equal arguments write equal files.")] = 12,
+) -> None:
+    """Write the invented log, prices, labels and candidate prompts of docs/gate.md."""
+    import structlog
+
+    from lab.backtest.example import write_files
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))  # a step of a case is no news here
+    write_files(directory, cases=cases, seed=seed)
+
+
 @app.command(add_help_option=False, context_settings=_PASSED_ON)
 def follow(ctx: typer.Context) -> None:
     """Count the source files that process one news item, from publish to ClickHouse. See `follow --help`."""

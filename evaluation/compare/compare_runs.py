@@ -26,8 +26,8 @@ from evaluation.compare.inputs import (
 from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.pairing import pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import RunRows, declared, visible
-from evaluation.compare.terminal import figure, show_table
+from evaluation.compare.run_rows import RunRows, declared, option_of_log, visible
+from evaluation.compare.terminal import show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
 from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
@@ -35,17 +35,15 @@ from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation, say_result
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP
 
 _DOCUMENTS = {"json": as_json, "md": as_markdown, "html": as_html}
 _OTHER_LOG = (
-    "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
-    "news, so a difference is not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run "
-    "--sample-log --run-id as-it-was)"
+    "run {run} replays a log file, and live is this installation's journal: two recordings of the same news, so a difference is "
+    "not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run {option}--run-id as-it-was)"
 )
 _INVENTED = (
     "the prices are invented (a synthetic import is active): profit, hits and Brier scores say nothing about any market"
@@ -74,14 +72,15 @@ async def compare_runs(
             decided the other, unless ``allow_code_change``.
     """
     first, second = await read_run_rows(tables, a, b)
-    of_sample = [run.run_id for run in (first, second) if LIVE_RUN in (a, b) and declared(run.changes).log == "sample"]
+    logs = {run.run_id: log for run in (first, second) if LIVE_RUN in (a, b) and (log := declared(run.changes).log)}
     # Another recording was decided by another code, too: of that nothing is to be said.
-    change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
+    change = None if logs else await read_code_change(tables, a, b, allow=allow_code_change)
     how, said = _with_primary(how or Scoring(primary=""), second)
     delayed_s = profit_horizon(how) or DAY_S
     returns = await read_returns(tables, (first, second), latency_s=latency_s, delayed_s=delayed_s)
     returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
-    said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    said += [_OTHER_LOG.format(run=visible(run), option=option_of_log(log)) for run, log in logs.items()]
+    said += [_INVENTED] if returns.invented else []
     said += await other_models(tables, a, b)
     pair_cases(first, second)  # refused before it counts as a look
     cases = {row.case_id for row in first.rows}
@@ -314,27 +313,3 @@ async def describe_sample_power(
         f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "
         "that changes less of them varies less, and shows at smaller differences (newsproof backtest power)."
     )
-
-
-def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
-    """Print the power of the sample."""
-    if as_json:
-        json_line({"a": found.a, "b": found.b, "metrics": every})
-        return
-    by_label = {m.label: m for m in found.metrics}
-    rows = [
-        (
-            one.metric,
-            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
-            f"{one.cases:,}",
-            f"{one.blocks:,}",
-            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
-            one.note,
-        )
-        for one in every
-        if one.cases
-    ]
-    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
-    table(columns, rows, title=title, right=columns[1:-1])
-    say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")

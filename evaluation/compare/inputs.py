@@ -11,6 +11,7 @@ import difflib
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -28,6 +29,7 @@ from evaluation.compare.run_rows import (
     RunRows,
     Texts,
     Unadjusted,
+    declared,
     visible,
 )
 from evaluation.prices.run_signals import read_withdrawals
@@ -331,14 +333,14 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about, recorded, name = await asyncio.gather(
+    rows, count, about, name = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
-        _recorded_ms(tables, run),
         run_name(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE_RUN else ("", "")
+    recorded = await _recorded_ms(tables, run, declared(changes).log)
     every = [ComparedCase(*row) for row in rows.rows]
     reused = Counter[str]()
     for row in every:
@@ -353,13 +355,14 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
 
 
-async def _recorded_ms(tables: ClickHouse, run: str) -> dict[str, float | None]:
+async def _recorded_ms(tables: ClickHouse, run: str, log: str) -> dict[str, float | None]:
     """Return by case the recorded latency of the calls that a run reused, over all repeats; None: not known of one of them."""
     reused, live = await asyncio.gather(tables.query(_REUSED, {"run": run}), tables.query(_LATENCIES))
     known = {(case_id, wanted): ms for case_id, wanted, ms in live.rows}
-    if any((case_id, wanted) not in known for case_id, wanted, _ in reused.rows):
-        # A run of the sample log replays calls that this installation never made.
-        async for one in recordings(FileSource(read_log_file()), lambda _id: True):
+    path = None if log in ("", "sample") else Path(log)
+    if any((case_id, wanted) not in known for case_id, wanted, _ in reused.rows) and (path is None or path.is_file()):
+        # A run of a log file replays calls that this installation never made.
+        async for one in recordings(FileSource(read_log_file(path)), lambda _id: True):
             for call in (call for record in one.records for call in record.event.calls):
                 known.setdefault((one.case_id, call.request_hash), call.latency_ms)
     found: dict[str, float | None] = {}

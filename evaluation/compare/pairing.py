@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from evaluation.compare.run_rows import NO_SIGNAL, ComparedCase, RunRows
+from infra.market.source import ticker
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.printable import counted
@@ -243,7 +244,7 @@ def same_text(one: CaseInRun, other: CaseInRun) -> bool:
 
 def _said(row: ComparedCase) -> RepeatSignal:
     return RepeatSignal(
-        side=SIDES.get(row.action, 0) if row.has_signal and row.asset else 0,
+        side=SIDES.get(row.action, 0) if row.has_signal and ticker(row.asset) else 0,
         asset=row.asset,
         horizon_s=row.horizon_s,
         confidence=row.confidence if row.has_signal else None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal
@@ -163,9 +164,14 @@ class _ChangedPrompt(msgspec.Struct):
     hash: str = ""
 
 
+def option_of_log(log: str) -> str:
+    """Return the option of ``backtest run`` that names a log (:class:`evaluation.runs.plan.RunPlan`), and a space."""
+    return {"": "", "journal": "", "sample": "--sample-log "}.get(log, f"--file {shlex.quote(log)} ")
+
+
 class Declared(msgspec.Struct):
     """What a run changed and declared before its first case: the column ``changes`` of ``runs``. ``primary``: its metric of
-    ``backtest compare``, "" for the default. ``watch`` None: it is not watched. ``log`` is ``sample`` for the log that ships.
+    ``backtest compare``, "" for the default. ``watch`` None: it is not watched. ``log``: "" for the journal (:class:`evaluation.runs.plan.RunPlan`).
     """
 
     prompts: dict[str, _ChangedPrompt] = {}

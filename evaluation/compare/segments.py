@@ -127,7 +127,8 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
     else:
         note = f"{left_out} of {len(names)} in fewer than {MIN_BLOCKS} blocks of days: not tested" if left_out else ""
     tests = [segments[n].p_holm for n in testable]
-    corrected = dict(zip(testable, holm([p or 0.0 for p in tests]), strict=True)) if how.factor else {}
+    tested = how.factor and name in OF_THE_NEWS
+    corrected = dict(zip(testable, holm([p or 0.0 for p in tests]), strict=True)) if tested else {}
     told = [msgspec.structs.replace(one, p_holm=corrected.get(n)) for n, one in enumerate(segments)]
     return Dimension(name=name, differs=False, p=p, p_holm=None, note=note, segments=tuple(told))
 

@@ -39,7 +39,8 @@ _NO_BETA = (
 )
 _NO_PRICE = "no case that a run acted on has a price: import prices with `newsproof outcomes import`"
 _NO_DELAY = (
-    "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays"
+    "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays, or put the "
+    "log file of `backtest run --file` back where it was"
 )
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from evaluation.prices.trades import CENT, NoTrade, Order, Trade, TradeRules, trade_of
 from evaluation.statistics import Estimate, mean_of
+from infra.market.outcomes.returns import Within
 from schemas.prices import PriceSeries
 
 DAYS_A_YEAR = 365
@@ -99,9 +100,11 @@ class MarkedTrade(msgspec.Struct, frozen=True):
     cents: Whole
 
 
-def mark_trade(order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int) -> MarkedTrade | NoTrade:
+def mark_trade(
+    order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int, within_s: Within | None = None
+) -> MarkedTrade | NoTrade:
     """Trade one signal as :func:`trade_of` does, and mark it at each bar; its market's bars are not needed any more then."""
-    found = trade_of(order, series, rules, now_ms=now_ms)
+    found = trade_of(order, series, rules, now_ms=now_ms, within_s=within_s)
     if isinstance(found, NoTrade) or series is None:
         return found if isinstance(found, NoTrade) else NoTrade(order=order, reason="no_symbol")
     bars = slice(found.first, found.last + 1)

@@ -1,30 +1,20 @@
-"""``newsproof backtest pnl``: a run's signals traded by stored bars, printed as tables, JSON or CSV."""
+"""The profit and loss of a run: its signals traded by stored bars. ``newsproof backtest pnl`` prints it."""
 
 from __future__ import annotations
 
-import csv
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Context, Decimal
-from pathlib import Path
 
 import msgspec
 
-from evaluation.looks import look_at
+from evaluation.prices.figures import SeriesFigures
 from evaluation.prices.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, mark_trade
 from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, read_signals
 from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules
 from infra.clickhouse.client import ClickHouse
-from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
-from newsproof.report.run_name import run_name
-from schemas.errors import ConfigError
-from schemas.printable import counted, printable_line
+from schemas.printable import counted
 
-MAX_TRADES = 20
-"""Trades in a printed table; --json and --trades have them all."""
 _BEFORE_MS = 86_400_000
 """Bars before the first signal say how far apart a market's bars usually are. Those after are read to their end: whether a
 market was halted or has ended shows only there."""
@@ -63,6 +53,7 @@ class ProfitReport(msgspec.Struct, frozen=True, kw_only=True):
 
     ``unfinished``: cases of the run that have no signal to trade, by status. ``exits`` and ``not_traded`` count by reason.
     ``on_synthetic_prices``: trades entered at an invented price. ``equity``: the account at the end of each UTC day.
+    ``series``: figures of its daily returns, where the library's were asked for.
     """
 
     run_id: str
@@ -79,34 +70,7 @@ class ProfitReport(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     equity: tuple[DayEquity, ...]
     trades: tuple[TradeRow, ...]
-
-
-async def show_profit(
-    invocation: Invocation,
-    run_id: str,
-    rules: TradeRules,
-    *,
-    capital: Decimal,
-    repeat: int,
-    seed: int,
-    trades: Path | None,
-    as_json: bool,
-) -> None:
-    """Print the report; write every signal's row to the CSV file ``trades``.
-
-    Raises:
-        ConfigError: no such run, no prices, or the file cannot be written.
-    """
-    async with database(invocation, admin=True) as tables:
-        report = await profit_of(tables, run_id, rules, capital=capital, repeat=repeat, seed=seed)
-        await look_at(tables, [run_id], {"pnl": rules, "repeat": repeat, "capital": capital}, report.figures)
-        name = await run_name(tables, run_id)
-    if trades is not None:
-        _write(trades, report.trades)
-    if as_json:
-        json_line(report)
-    else:
-        _print(report, name)
+    series: SeriesFigures | None = None
 
 
 async def profit_of(
@@ -124,7 +88,7 @@ async def profit_of(
     async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
         for signal in signals:
             series = markets.of(signal.judged)
-            one = mark_trade(_order(signal), series, rules, now_ms=now_ms)
+            one = mark_trade(_order(signal), series, rules, now_ms=now_ms, within_s=prices.within_s)
             found.append(one)
             if isinstance(one, MarkedTrade) and series is not None and series.imports:
                 synthetic += series.imports[one.trade.first] in prices.synthetic
@@ -220,7 +184,7 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
         )
     if figures.sharpe is not None and figures.days < FEW_DAYS:
         said.append(
-            f"{figures.days} days: a Sharpe ratio of so few says little (standard error {_number(figures.sharpe_error)})"
+            f"{figures.days} days: a Sharpe ratio of so few says little (standard error {figure_text(figures.sharpe_error)})"
         )
     return said
 
@@ -237,66 +201,6 @@ def _verdict(figures: Figures, capital: Decimal) -> str:
     return f"{came} ({band}): a {'profit' if figures.profit_low > 0 else 'loss'}"
 
 
-def _number(value: float | None, form: str = ".2f") -> str:
+def figure_text(value: float | None, form: str = ".2f") -> str:
+    """Return a figure as text, a dash for None."""
     return "–" if value is None else f"{value:{form}}"
-
-
-def _print(report: ProfitReport, name: str) -> None:
-    f = report.figures
-    rows = [
-        ("profit", f"{f.profit:+,.2f}", f"dollars after costs; {f.gross_profit:+,.2f} before {f.fees:,.2f} of fees"),
-        ("win rate", _number(f.win_rate, ".1%"), "trades with a profit after costs, of those with a profit or a loss"),
-        ("Sharpe", _number(f.sharpe), f"a year of 365 days, from {counted(f.days, 'day')}; standard error {_number(f.sharpe_error)}"),
-        ("max drawdown", f"{f.max_drawdown:,.2f}", f"dollars; at most {f.max_drawdown_share:.2%} of the peak before it"),
-        ("turnover", f"{f.turnover:.2f}", "value of all fills, times the capital"),
-        ("exposure", f"{f.exposure_mean:.2%}", f"open stakes by the capital, mean over time; {f.exposure_max:.2%} at most"),
-    ]  # fmt: skip
-    acted = report.signals - report.observed
-    title = (
-        f"Profit and loss of {name}: {counted(report.signals, 'signal')}, {acted:,} to buy or sell, {f.trades:,} traded"
-    )
-    table(("", "figure", "what"), rows, title=title, right=("figure",))
-    for what, counts in (("Ended", report.exits), ("Not traded", report.not_traded)):
-        if counts:
-            say_result(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
-    shown = [row for row in report.trades if row.status == "traded"][:MAX_TRADES]
-    if shown:
-        right = ("stake", "entry", "exit", "fees", "profit")
-        columns = ("market", "action", "entered (UTC)", "stake", "entry", "left (UTC)", "exit", "why", "fees", "profit")
-        table(columns, map(_cells, shown), title=f"The first {len(shown)} of {counted(f.trades, 'trade')}", right=right)
-    for warning in report.warnings:
-        say_result(f"! {warning}")
-    say_result(f"\nVerdict: {report.verdict}.")
-
-
-def _cells(row: TradeRow) -> tuple[str, ...]:
-    def at(time: datetime | None) -> str:
-        return "" if time is None else f"{time:%Y-%m-%d %H:%M}"
-
-    def price(value: Decimal | None) -> str:
-        return "" if value is None else f"{value:.6g}"
-
-    return (
-        *(row.symbol or "", row.action, at(row.entry_at), f"{row.stake:,.2f}", price(row.entry_price)),
-        *(at(row.exit_at), price(row.exit_price), row.exit_reason or "", f"{row.fees:,.2f}", f"{row.profit:+,.2f}"),
-    )
-
-
-def _write(path: Path, rows: Sequence[TradeRow]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as out:
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow(TradeRow.__struct_fields__)
-            writer.writerows([_plain(value) for value in msgspec.structs.astuple(row)] for row in rows)
-    except OSError as exc:
-        raise ConfigError(
-            f"--trades {path}: {exc.strerror or exc}: name a file in a folder that can be written to"
-        ) from exc
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    return printable_line(value) if isinstance(value, str) else value

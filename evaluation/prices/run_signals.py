@@ -161,6 +161,8 @@ class StoredPrices:
         self._maps: tuple[Renaming, ...] = tuple(row for one in imports for row in one.maps)
         self.synthetic = frozenset(one.version for one in imports if one.source.startswith("synthetic"))
         """Imports of invented prices."""
+        self.within_s = {one.version: one.entry_within_s for one in imports}
+        """By how much an entry may be late, by import."""
 
     @classmethod
     async def opened(cls, tables: ClickHouse) -> StoredPrices:

@@ -20,8 +20,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.statistics import mean_of
+from evaluation.prices.confidence_study import ConfidenceStudy, confidence_study, measured
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
+from infra.market.outcomes.returns import Within
 from schemas.prices import PriceSeries
 
 BENCHMARK = "BTC"
@@ -95,7 +96,6 @@ def betas_before(prices: Hourly, at_ms: Ints) -> Floats:
 
 OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
 """Minutes from the base."""
-DRAWS = 1_999
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 _OFFSETS_MS = np.array(OFFSETS_MIN, dtype=np.int64) * _MINUTE_MS
 _LATE_MS = np.maximum(_MINUTE_MS, np.abs(_OFFSETS_MS) // 10)
@@ -111,12 +111,13 @@ NotAbnormal = Literal["is_benchmark", "no_beta"]
 class StudyEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A signal. ``side``: 1 where its claim, if true, lifts the price, -1 where it lowers it, 0: neither.
 
-    ``at_ms``: when it was emitted. ``groups``: its value in each dimension, such as ``{"verdict": "likely"}``.
+    ``at_ms``: when it was emitted. ``confidence`` from 0 to 1. ``groups``: its value in each dimension, such as ``{"verdict": "likely"}``.
     """
 
     side: int
     at_ms: int
     groups: Mapping[str, str]
+    confidence: float = 0.0
 
 
 class EventPath(msgspec.Struct, frozen=True):
@@ -162,7 +163,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """The curves, the largest group of each dimension first. ``measured`` events are in them; ``left_out`` and ``raw_only`` count the others.
 
-    ``smaller_groups``: how many groups are not among ``groups``, where the largest alone were asked for.
+    ``smaller_groups``: how many groups are not among ``groups``, where the largest alone were asked for. ``by_confidence`` (of
+    abnormal returns ``abnormal_by_confidence``): how far confidence tells of the returns.
     """
 
     events: int
@@ -171,17 +173,29 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     raw_only: dict[str, int]
     groups: tuple[Group, ...]
     smaller_groups: int = 0
+    by_confidence: ConfidenceStudy = ConfidenceStudy()
+    abnormal_by_confidence: ConfidenceStudy = ConfidenceStudy()
 
 
 def event_paths(
-    events: Sequence[StudyEvent], series: PriceSeries | None, benchmark: PriceSeries | None, *, directed: bool = True
+    events: Sequence[StudyEvent],
+    series: PriceSeries | None,
+    benchmark: PriceSeries | None,
+    *,
+    directed: bool = True,
+    within_s: Within = ENTRY_WITHIN_S,
 ) -> list[EventPath | LeftOut]:
-    """Return the returns around each event on one market. ``directed``: in the claim's direction, else as they are."""
+    """Return the returns around each event on one market. ``directed``: in the claim's direction, else as they are.
+    ``within_s``: by how much the base may be late, also by import."""
     side = np.array([event.side if directed else 1 for event in events])
     if series is None:
         return ["no_symbol" if one else "neutral" for one in side]
     times = np.asarray(series.times_ms, dtype=np.int64)
-    base = bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
+    at = np.array([event.at_ms for event in events])
+    late = np.array(
+        [within_s[one] for one in series.imports] if isinstance(within_s, Mapping) else [within_s] * len(times)
+    )
+    base = bars_from(times, at, (late * 1000).astype(np.int64)[np.minimum(np.searchsorted(times, at), len(times) - 1)])
     bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
     raw = side[:, None] * _relative(series, bars, base)
     why: NotAbnormal = "is_benchmark" if is_benchmark(series) else "no_beta"
@@ -206,10 +220,15 @@ def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:
 
 
 def study_of(
-    found: Iterable[EventPath | LeftOut], *, dimensions: Sequence[str], seed: int = 0, most: int | None = None
+    found: Iterable[EventPath | LeftOut],
+    *,
+    dimensions: Sequence[str],
+    seed: int = 0,
+    most: int | None = None,
+    directed: bool = True,
 ) -> Study:
     """Return mean curves with their bands over all events and by the value in each dimension, of ``most`` groups of each at
-    most. ``seed`` draws the bands."""
+    most. ``seed`` draws the bands. ``directed``: the paths are in the direction of each claim."""
     every = list(found)
     paths = [one for one in every if isinstance(one, EventPath)]
     groups = [_group("all", "", paths, seed)] if paths else []
@@ -228,7 +247,19 @@ def study_of(
         raw_only=dict(Counter(one.abnormal for one in paths if isinstance(one.abnormal, str)).most_common()),
         groups=tuple(groups),
         smaller_groups=smaller,
+        by_confidence=_by_confidence(paths, "raw", seed, directed=directed),
+        abnormal_by_confidence=_by_confidence(paths, "abnormal", seed, directed=directed),
     )
+
+
+def _by_confidence(
+    paths: Sequence[EventPath], returns: Literal["raw", "abnormal"], seed: int, *, directed: bool
+) -> ConfidenceStudy:
+    of = [(p.event, p.raw if returns == "raw" else p.abnormal) for p in paths]
+    known = [(event, values) for event, values in of if not isinstance(values, str)]
+    confidence, sides, at = (np.array([getattr(e, name) for e, _ in known]) for name in ("confidence", "side", "at_ms"))
+    moved = np.array([values * (1 if directed else event.side) for event, values in known])
+    return confidence_study(confidence, sides, at, moved, OFFSETS_MIN, seed=seed)
 
 
 def _group(dimension: str, name: str, paths: Sequence[EventPath], seed: int) -> Group:
@@ -236,52 +267,18 @@ def _group(dimension: str, name: str, paths: Sequence[EventPath], seed: int) -> 
     nothing = np.full(len(OFFSETS_MIN), np.nan)
     raw = np.array([path.raw for path in paths])
     abnormal = np.array([nothing if isinstance(path.abnormal, str) else path.abnormal for path in paths])
-    # One draw of blocks serves all offsets that have blocks of that length.
-    lengths = [max(_DAY_MS, 2 * abs(minutes) * _MINUTE_MS) for minutes in OFFSETS_MIN]
-    points: dict[int, Point] = {}
-    for length in dict.fromkeys(lengths):
-        places = [n for n, one in enumerate(lengths) if one == length]
-        measured = _means(np.hstack([raw[:, places], abnormal[:, places]]), at // length, seed)
-        for n, (ours, theirs) in enumerate(zip(measured[: len(places)], measured[len(places) :], strict=True)):
-            points[places[n]] = Point(
-                minutes=OFFSETS_MIN[places[n]],
-                events=ours.events,
-                blocks=ours.blocks,
-                raw=ours.mean,
-                raw_low=ours.low,
-                raw_high=ours.high,
-                abnormal_events=theirs.events,
-                abnormal_blocks=theirs.blocks,
-                abnormal=theirs.mean,
-                abnormal_low=theirs.low,
-                abnormal_high=theirs.high,
-            )
+    points = []
+    for n, minutes in enumerate(OFFSETS_MIN):
+        ours, theirs = (measured(minutes, of[:, n], at, seed) for of in (raw, abnormal))
+        points.append(Point(
+            minutes=minutes, events=ours.events, blocks=ours.blocks, raw=ours.value, raw_low=ours.low, raw_high=ours.high,
+            abnormal_events=theirs.events, abnormal_blocks=theirs.blocks, abnormal=theirs.value, abnormal_low=theirs.low,
+            abnormal_high=theirs.high,
+        ))  # fmt: skip
     return Group(
         dimension=dimension,
         name=name,
         events=len(paths),
         days=len(np.unique(at // _DAY_MS)),
-        points=tuple(points[n] for n in range(len(OFFSETS_MIN))),
+        points=tuple(points),
     )
-
-
-class _Mean(msgspec.Struct, frozen=True):
-    events: int
-    blocks: int
-    mean: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-def _means(values: Floats, blocks: Ints, seed: int) -> list[_Mean]:
-    """Return the mean of each column with its band, by random signs of whole blocks; NaN is no observation."""
-    found = []
-    for column in values.T:
-        there = ~np.isnan(column)
-        if not there.any():
-            found.append(_Mean(0, 0))
-            continue
-        labels = np.unique(blocks[there], return_inverse=True)[1].astype(np.intp)
-        band = mean_of(column[there], labels, seed=seed, draws=DRAWS)
-        found.append(_Mean(int(there.sum()), band.blocks, band.estimate, band.low, band.high))
-    return found

@@ -1,4 +1,4 @@
-"""The event study of a run's signals by stored bars: for ``newsproof backtest study``, which prints it, the report and the page."""
+"""The event study of a run's signals by stored bars: for ``newsproof backtest study``, the report and the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from evaluation.looks import look_at
+from evaluation.prices.confidence_study import Measured
 from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
 from evaluation.prices.study import (
     BENCHMARK,
@@ -29,15 +29,11 @@ from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
-from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
 from newsproof.report.html_report import figure
 from newsproof.report.html_report import table as page_table
 from newsproof.report.period import Period
-from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 from schemas.printable import counted
@@ -66,24 +62,6 @@ class StudyReport(msgspec.Struct, frozen=True, kw_only=True):
     study: Study
     on_synthetic_prices: int
     warnings: tuple[str, ...]
-
-
-async def show_study(
-    invocation: Invocation, run_id: str, *, by: Sequence[str], directed: bool, repeat: int, seed: int, as_json: bool
-) -> None:
-    """Print the study.
-
-    Raises:
-        ConfigError: no such run, or no prices.
-    """
-    async with database(invocation, admin=True) as tables:
-        report = await study_report(tables, run_id, by=by, directed=directed, repeat=repeat, seed=seed)
-        await look_at(tables, [run_id], {"study": by, "directed": directed, "repeat": repeat}, report.study)
-        name = await run_name(tables, run_id)
-    if as_json:
-        json_line(report)
-    else:
-        _print(report, name)
 
 
 async def study_report(
@@ -120,12 +98,12 @@ async def study_report(
             series, benchmark = markets.of(signal.judged), benchmarks.of(_on_benchmark(signal))
             of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
         for series, benchmark, events in of_pair.values():
-            paths = event_paths(events, series, benchmark, directed=directed)
+            paths = event_paths(events, series, benchmark, directed=directed, within_s=prices.within_s)
             found += paths
             if series is not None and series.imports:
                 synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
     # In a thread, for a page is served meanwhile.
-    study = await asyncio.to_thread(study_of, found, dimensions=by, seed=seed, most=most)
+    study = await asyncio.to_thread(study_of, found, dimensions=by, seed=seed, most=most, directed=directed)
     return StudyReport(
         run_id=run_id,
         directed=directed,
@@ -154,7 +132,8 @@ def _on_benchmark(signal: RunSignal) -> JudgedCase:
 def _event(signal: RunSignal) -> StudyEvent:
     groups = {"verdict": signal.verdict, "event_type": signal.event_type, "source": signal.source}
     at_ms = signal.from_ms + round(LATENCY_S * 1000)
-    return StudyEvent(side=_SIDES.get(signal.direction, 0), at_ms=at_ms, groups=groups)
+    side = _SIDES.get(signal.direction, 0)
+    return StudyEvent(side=side, at_ms=at_ms, groups=groups, confidence=signal.confidence)
 
 
 def _warnings(study: Study, synthetic: int) -> list[str]:
@@ -189,21 +168,44 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     return said
 
 
-def _print(report: StudyReport, name: str) -> None:
-    for said in counts_in_words(report, name):
-        say_result(said)
-    for returns, title in TITLES.items():
-        columns, rows = rows_of(report.study, returns)
-        if rows:
-            table(columns, rows, title=title, right=columns[2:])
-    for warning in report.warnings:
-        say_result(f"! {warning}")
-
-
 def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the columns of a table of these returns, and a row for each group that has some."""
     columns = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
     return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
+
+
+Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+
+
+def tables_of(study: Study, returns: Returns) -> list[Table]:
+    """Return title, columns and rows of each table of these returns: by group, and how far confidence tells of them."""
+    columns, rows = rows_of(study, returns)
+    return [(TITLES[returns], columns, rows), *_confidence_tables(study, returns)] if rows else []
+
+
+def _confidence_tables(study: Study, returns: Returns) -> Iterator[Table]:
+    found = study.by_confidence if returns == "raw" else study.abnormal_by_confidence
+    if not found.quantiles:
+        return
+    decay = [
+        (offset(one.minutes), f"{one.events:,}", f"{one.blocks:,}", *_coefficient(one)) for one in found.coefficients
+    ]
+    columns = ("after", "events", "blocks", "coefficient", "95 % interval")
+    yield f"Information coefficient: rank correlation of signed confidence with the {returns} return", columns, decay
+    rows = [
+        (f"{one.least:.2f} … {one.most:.2f}", f"{one.events:,}",
+         *(_cell(m.value, m.low, m.high, m.events, one.events) for m in one.returns if m.minutes in SHOWN_MIN))
+        for one in found.quantiles
+    ]  # fmt: skip
+    shown = (offset(minutes) for minutes in SHOWN_MIN if minutes > 0)
+    yield f"By confidence: {returns} return in the claim's direction", ("confidence", "events", *shown), rows
+
+
+def _coefficient(one: Measured) -> tuple[str, str]:
+    if one.value is None:
+        return "–", "–"
+    band = "too few days" if one.low is None or one.high is None else f"{one.low:+.3f} … {one.high:+.3f}"
+    return f"{one.value:+.3f}", band
 
 
 POINT_COLUMNS = ("dimension", "group", "group_events", "group_days", *Point.__struct_fields__)
@@ -278,11 +280,11 @@ async def study_section(tables: ClickHouse, run_id: str) -> str:
         return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
     drawn = []
     for returns, title in TITLES.items():
-        columns, rows = rows_of(found.study, returns)
-        if rows:
-            named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
+        if tables_of_returns := tables_of(found.study, returns):
             drawn.append(f"<h3>{escape(title)}</h3>{figure(partial(drawn_study, found, returns))}")
-            drawn.append(page_table(title, named, [(name, name, str) for name in columns]))
+        for heading_of, columns, rows in tables_of_returns:
+            named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
+            drawn.append(page_table(heading_of, named, [(name, name, str) for name in columns]))
     said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
     notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
     return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"

@@ -122,8 +122,11 @@ class NoTrade(msgspec.Struct, frozen=True, kw_only=True):
     reason: NoTradeReason
 
 
-def trade_of(order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int) -> Trade | NoTrade:
-    """Trade one signal by the bars of its market (None: there are none). A trade that ends after ``now_ms`` is still open."""
+def trade_of(
+    order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int, within_s: Within | None = None
+) -> Trade | NoTrade:
+    """Trade one signal by the bars of its market (None: there are none). A trade that ends after ``now_ms`` is still open.
+    ``within_s``: as :func:`bars_of`."""
     if series is None:
         return NoTrade(order=order, reason="no_symbol")
     stake = rules.stake * (_exact(order.confidence) if rules.sizing == "confidence" else 1)
@@ -132,7 +135,7 @@ def trade_of(order: Order, series: PriceSeries | None, rules: TradeRules, *, now
         return NoTrade(order=order, reason="no_stake")
     if series.symbol.partition("/")[2].partition(":")[0] not in DOLLARS:
         return NoTrade(order=order, reason="other_currency")
-    found = bars_of(order, series, rules, now_ms)
+    found = bars_of(order, series, rules, now_ms, within_s)
     if isinstance(found, str):
         return NoTrade(order=order, reason=found)
     first, last, price, reason = found

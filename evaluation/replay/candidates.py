@@ -84,6 +84,28 @@ def _parsed(path: Path, raw: str) -> Prompt:
         return parse_prompt(str(path), raw, resources.files("agents.prompts"))
 
 
+OFFLINE = (
+    "offline mode uses rules that read no prompt, so this run would equal the recording: set the key of a model, such as "
+    "GEMINI_API_KEY, or start a scripted one (`newsproof model-server > scripted.env &`, then `newsproof model-server "
+    "--wait-env scripted.env` and `export $(cat scripted.env)`)"
+)
+
+
+def reads_no_prompt(settings: Settings, prompts: Mapping[str, Prompt]) -> bool:
+    """Return whether these settings would replay candidate prompts without a model that reads them."""
+    return bool(prompts) and settings.mode == "offline"
+
+
+def refuse_offline(settings: Settings, prompts: Mapping[str, Prompt]) -> None:
+    """Refuse candidate prompts that no model would read.
+
+    Raises:
+        ConfigError: this is offline mode; the text says what to do.
+    """
+    if reads_no_prompt(settings, prompts):
+        raise ConfigError(OFFLINE)
+
+
 def candidate_models(settings: Settings, options: Sequence[str]) -> dict[str, str]:
     """Return ``provider:model`` by task.
 

@@ -26,11 +26,10 @@ from evaluation.replay.journal import FileSource, LogSource, Source, draw_sample
 from evaluation.replay.log_file import read_log_file
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import open_log
-from newsproof.app.invocation import Invocation, say_result, table
+from newsproof.app.invocation import Invocation
 from schemas.config import RULES
 from schemas.errors import TransientError
 from schemas.events import RetractionFound, StoryCorroborated
-from schemas.printable import counted
 from schemas.topics import Topics
 from streams.journal.gc_thresholds import rarely_collected
 from streams.journal.log import Bounds, KafkaLog
@@ -262,25 +261,3 @@ async def verify_log(
     async with open_log(invocation) as log:
         where = await LogAt.journal(log.address, log.topics, research=research)
         return await verify_at(where, sample=cases, processes=processes)
-
-
-def show_verified(found: VerifyResult) -> None:
-    if found.differences:
-        table(
-            ("case", "status", "first differs at", "reason"),
-            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
-            title="Cases that did not come out as recorded",
-        )
-    say_result(
-        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
-        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
-    )
-    if found.diverged > found.cases - found.identical:
-        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
-    if found.other_rules:
-        say_result(
-            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
-            "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
-        )
-    if not found.cases:
-        say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")

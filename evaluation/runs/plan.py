@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from evaluation.compare.run_rows import Watch
+from evaluation.compare.run_rows import Watch, option_of_log
 from schemas.config import Prompt
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN, RESEARCH_RUN
@@ -38,8 +38,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     on_miss: OnMiss = "fail"
     code_version: str = ""
     watch: Watch | None = None
-    log: Literal["journal", "sample"] = "journal"
-    """The log of the cases: this installation's journal, or the sample log that ships with the project."""
+    log: str = "journal"
+    """The log of the cases: this installation's journal, the ``sample`` log that ships with the project, or the path of a file."""
     primary: str = ""
     """The primary metric of ``backtest compare``, declared before any result is known; "": the default."""
 
@@ -50,10 +50,10 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def range_options(self) -> str:
-        """The options that chose the cases, each followed by a space; without the option of the log."""
+        """The options that chose the cases, each followed by a space."""
         days = {"--from": self.cases_from, "--to": self.cases_to}
         given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
-        return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
+        return option_of_log(self.log) + "".join(given) + (f"--sample {self.sample} " if self.sample else "")
 
     @property
     def label(self) -> str:
@@ -68,9 +68,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
         every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
         every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
-        every |= ({"primary": self.primary} if self.primary else {}) | (
-            {"log": "sample"} if self.log == "sample" else {}
-        )
+        every |= {"primary": self.primary} if self.primary else {}
+        every |= {"log": self.log} if self.log != "journal" else {}
         return msgspec.json.encode(every).decode()
 
 

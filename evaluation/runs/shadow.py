@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from evaluation.compare.run_rows import Watch
 from evaluation.compare.watch import describe_watch, look_at_run
-from evaluation.replay.candidates import ReplayBuilder, candidate_prompts
+from evaluation.replay.candidates import ReplayBuilder, candidate_prompts, refuse_offline
 from evaluation.replay.journal import LiveCases, recent_stories
 from evaluation.runs.backtest import log_and_tables, model_ports
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
@@ -316,9 +316,10 @@ async def shadow(
     """Shadow live traffic until SIGTERM, Ctrl-C, the end of the budget or the stop rule; return the exit status.
 
     Raises:
-        ConfigError: no pipeline runs, the prompt does not exist, another process works on this run, or a price is unknown.
+        ConfigError: no pipeline runs, no model would read the prompt, it does not exist, another process works on this run, or a price is unknown.
     """
     plan = shadow_plan(candidate_prompts(invocation.settings(), prompts), run_id, on_miss, watch)
+    refuse_offline(invocation.settings(), plan.prompts)
     async with log_and_tables(invocation) as (at, tables):
         if at.own:
             raise ConfigError(

@@ -178,7 +178,7 @@ def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
 
 _IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
              "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code", "watch": "--metric or --stop-when",
-             "models": "--model", "log": "--sample-log"}  # fmt: skip
+             "models": "--model", "log": "--sample-log or --file"}  # fmt: skip
 
 
 SESSION_S = 30.0

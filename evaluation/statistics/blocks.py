@@ -162,12 +162,12 @@ def grid_of(at_s: Sequence[float], scores: Floats, shares: Floats, rule_s: int) 
     return Grid(length_s=length_s, labels=blocks_of(at_s, length_s), inflation=inflation, correlation=rho)
 
 
-def inflation_of(at_s: Floats, values: Floats, block_s: int) -> float:
+def inflation_of(at_s: Floats, values: Floats, block_s: int, errors: float = 2.0) -> float:
     """Return by how much the variance of a mean of blocks exceeds that of independent blocks, at the strongest correlation of
-    neighbouring days (AR(1)) that the days do not exclude: two standard errors above the one that they show."""
+    neighbouring days (AR(1)) that the days do not exclude: so many standard errors above the one that they show."""
     share = np.full(values.size, 1.0 / values.size)
     seen = grid_of(at_s.tolist(), values * share, share, block_s).correlation
-    rho = min(seen + 2.0 * math.sqrt(max(1.0 - seen * seen, 0.02) / len(np.unique(at_s // DAY_S))), 0.99)
+    rho = min(seen + errors * math.sqrt(max(1.0 - seen * seen, 0.02) / len(np.unique(at_s // DAY_S))), 0.99)
     days, whole = block_s / DAY_S, (1.0 + rho) / (1.0 - rho)
     return float(whole / (whole - 2.0 * rho * (1.0 - rho**days) / (days * (1.0 - rho) ** 2)))
 

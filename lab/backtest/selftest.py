@@ -24,7 +24,7 @@ from pathlib import Path
 
 import msgspec
 
-from evaluation.replay.verify import show_verified, verify_log
+from evaluation.replay.verify import verify_log
 from infra.kafka.topics import offsets_of, read_range
 from infra.settings import Settings
 from infra.settings.verification import FULL_PIPELINE
@@ -34,6 +34,7 @@ from newsproof.app.composition import address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, run
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.measure.run_output import show_verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES

@@ -31,7 +31,7 @@ from streams.intake.admission import Admission
 from streams.intake.remote_partitions import RemotePartitions
 from streams.journal.appender import Appender
 from streams.journal.configs import ConfigStore
-from streams.journal.memory_log import MemoryLog
+from streams.journal.memory_log import MemoryLog, MemoryRecord
 from streams.journal.tombstones import Tombstones
 from streams.runtime.dispatcher import Dispatcher
 from streams.runtime.options import WorkerOptions
@@ -124,6 +124,11 @@ class MemoryWorker:
         self._news: asyncio.Queue[News] = asyncio.Queue()
         self._open, self._idle = 0, asyncio.Event()
         self._held_back = self.most_held_back = 0
+
+    async def journal(self) -> list[MemoryRecord]:
+        """Return the records of the journal so far."""
+        bounds = await self._log.bounds(_TOPICS.cases)
+        return [record async for _, records in self._log.replay(bounds) for record in records]
 
     def publish(self, news: News) -> None:
         """Queue a news item; it waits while nothing can be triaged."""

@@ -82,6 +82,10 @@ def run_cases(
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
     ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="Use a log file written by `record-sample` instead of the journal.", show_default=False),
+    ] = None,
     primary: Annotated[
         str | None,
         typer.Option(
@@ -113,12 +117,12 @@ def run_cases(
         repeat=repeat,
         on_miss=on_miss.value,
         code_version=code_version(),
-        log="sample" if sample_log else "journal",
+        log=str(file.resolve()) if file is not None else "sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )
     plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
-    how["file"] = read_log_file() if sample_log else None
+    how["file"] = None if plan.log == "journal" else read_log_file(file)
     if dry_run:
         run(show_dry_run(of(ctx), plan, **how))
         return
@@ -147,7 +151,8 @@ def verify(
 
     Exit status 1 if any signal differs.
     """
-    from evaluation.replay.verify import show_verified, verify_log
+    from evaluation.replay.verify import verify_log
+    from newsproof.cli.measure.run_output import show_verified
 
     work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
@@ -201,7 +206,7 @@ def watch(
 
     The interval of its metric stays valid however often you look.
     """
-    from evaluation.compare.watch import show_watch
+    from newsproof.cli.measure.run_output import show_watch
 
     run(show_watch(of(ctx), run_id, as_json=as_json))
 

@@ -134,7 +134,8 @@ def power(
     seed: Seed = 0,
 ) -> None:
     """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
-    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison, show_power
+    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison
+    from newsproof.cli.measure.run_output import show_power
 
     wanted = parse_differences(difference or ())
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -202,13 +203,20 @@ def pnl(
     trades: Annotated[
         Path | None, typer.Option(help="Write every buy and sell signal and its result to this CSV file.")
     ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            "--figures",
+            help="Also show Sortino, Calmar, omega, value at risk, CVaR and others. Needs the extra `figures`.",
+        ),
+    ] = False,
     repeat: Repeat = 0,
     seed: Seed = 0,
     as_json: JsonReport = False,
 ) -> None:
     """Compute what a run's signals would have earned after costs, from imported prices. See docs/profit.md."""
-    from evaluation.prices.profit_report import show_profit
     from evaluation.prices.trades import TradeRules
+    from newsproof.cli.measure.price_output import show_profit
 
     rules = TradeRules(
         latency_s=latency,
@@ -219,9 +227,8 @@ def pnl(
         hold_s=None if hold is None else _seconds(hold),
         stop=None if stop is None else Decimal(str(stop)),
     )
-    work = show_profit(
-        of(ctx), run_id, rules, capital=Decimal(str(capital)), repeat=repeat, seed=seed, trades=trades, as_json=as_json
-    )
+    how: dict[str, Any] = {"capital": Decimal(str(capital)), "repeat": repeat, "seed": seed, "figures": figures}
+    work = show_profit(of(ctx), run_id, rules, **how, trades=trades, as_json=as_json)
     run(work, interrupted=READS_ONLY)
 
 
@@ -242,7 +249,7 @@ def study(
 
     See docs/profit.md.
     """
-    from evaluation.prices.study_report import show_study
+    from newsproof.cli.measure.price_output import show_study
 
     chosen = [one.value for one in by or Dimension]
     run(

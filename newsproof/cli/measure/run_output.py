@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from evaluation.compare.code_identity import RunCode, code_change, code_change_note
-from evaluation.compare.compare_runs import describe_sample_power
+from evaluation.compare.compare_runs import Power, describe_sample_power
+from evaluation.compare.comparison import Comparison
 from evaluation.compare.run_records import read_runs, run_code_of
+from evaluation.compare.run_rows import option_of_log
+from evaluation.compare.terminal import figure
 from evaluation.compare.terms import PRIMARY
+from evaluation.compare.watch import WatchResult, describe_delta, describe_watch, look_at_run, watch_of
 from evaluation.looks import read_looks
+from evaluation.replay.candidates import OFFLINE, reads_no_prompt, refuse_offline
 from evaluation.replay.log_file import LogFile
+from evaluation.replay.verify import VerifyResult
 from evaluation.runs.backtest import RunResult, dry_run, log_and_tables, run_plan, summary_of
 from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
-from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.data_access import database
+from newsproof.app.invocation import Invocation, figures_table, json_line, say_result, table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import as_started, command_name
 from newsproof.cli.read.case_replay import money
+from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN
 from schemas.printable import counted
 
 
@@ -36,7 +43,7 @@ async def show_dry_run(
     """Print the estimate of a plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _warn_of_today(plan)
-        if _reads_no_prompt(plan, log.settings):
+        if reads_no_prompt(log.settings, plan.prompts):
             say(f"Only the estimate is possible: {OFFLINE}.")
         found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
         found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
@@ -46,20 +53,9 @@ async def show_dry_run(
             json_line(found)
             return
         _print_estimate(plan, found)
-        if found.cases and (said := code_change_note(about, options=_options(plan, file))):
+        if found.cases and (said := code_change_note(about, options=plan.range_options)):
             say_result(as_started(said))
         say_result(as_started(found.can_show))
-
-
-OFFLINE = (
-    "offline mode uses rules that read no prompt, so this run would equal the recording: set the key of a model, such as "
-    "GEMINI_API_KEY, or start a scripted one (`newsproof model-server > scripted.env &`, then `newsproof model-server "
-    "--wait-env scripted.env` and `export $(cat scripted.env)`)"
-)
-
-
-def _reads_no_prompt(plan: RunPlan, settings: Settings) -> bool:
-    return bool(plan.prompts) and settings.mode == "offline"
 
 
 def _warn_of_today(plan: RunPlan) -> None:
@@ -67,10 +63,6 @@ def _warn_of_today(plan: RunPlan) -> None:
         say(
             "--on-miss live searches today: results and pages from after a case may reach it, above all those without a date."
         )
-
-
-def _options(plan: RunPlan, file: LogFile | None) -> str:
-    return ("--sample-log " if file is not None else "") + plan.range_options
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
@@ -84,7 +76,7 @@ def _print_estimate(plan: RunPlan, found: Estimate) -> None:
         ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls after the changed ones, if their replies differ"),
         ("may miss", f"{found.may_miss}", "–", "searches and pages after the changed ones, if their requests differ"),
     ]  # fmt: skip
-    table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
+    figures_table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
     if found.unpriced:
         say_result(f"{found.unpriced} of the calls have no known price. A run with --max-cost would refuse them.")
     if found.unreadable or found.open:
@@ -106,29 +98,28 @@ async def show_run(
 
     ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
     """
+    refuse_offline(invocation.settings(), plan.prompts)
     async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
         _warn_of_today(plan)
-        if _reads_no_prompt(plan, log.settings):
-            raise ConfigError(OFFLINE)
         limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. If interrupted, resume it with --run-id {plan.run_id}."
         )
-        said = _code_said(plan, file)
+        said = _code_said(plan)
         ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_code=said)
-        _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
+        _show_ran(plan, ran, as_json=as_json)
     return exits.OK if ran.status == "finished" else exits.FINDING
 
 
-def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunCode], None]:
+def _code_said(plan: RunPlan) -> Callable[[RunCode], None]:
     def said(about: RunCode) -> None:
-        if change := code_change_note(about, options=_options(plan, file)):
+        if change := code_change_note(about, options=plan.range_options):
             say(change)
 
     return said
 
 
-def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) -> None:
+def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -146,7 +137,7 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
             ("after cutoff", "unknown" if t.unknown_cutoffs else t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"
              + (f" (no cutoff is known of {', '.join(sorted(t.unknown_cutoffs))})" if t.unknown_cutoffs else "")),
         ]  # fmt: skip
-        table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
+        figures_table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
             say_result(f"{counted(ran.held, 'case')} were already on the run's topic and were not paid for again.")
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
@@ -154,9 +145,11 @@ def _show_ran(plan: RunPlan, ran: RunResult, *, as_json: bool, of_file: bool) ->
                 f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}."
             )
         elif ran.status == "finished":
-            base = "as-it-was" if of_file else "live"
-            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run --sample-log --run-id as-it-was)"
-            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
+            option = option_of_log(plan.log)
+            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
+            base = "as-it-was" if option else "live"
+            if base != plan.run_id:
+                say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
     if ran.status != "finished":
         say(
             f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
@@ -177,7 +170,7 @@ async def show_list(invocation: Invocation, *, as_json: bool) -> None:
          money(r["avoided_cost_usd"]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}")
         for r in runs
     ]  # fmt: skip
-    table(
+    figures_table(
         columns,
         rows,
         title=counted(len(runs), "run"),
@@ -207,12 +200,12 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
     if said := about.recorded_code and code_change_note(about):
         say_result(said)
     say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
-    table(("status", "cases"), states.rows, right=("cases",))
-    table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
+    figures_table(("status", "cases"), states.rows, right=("cases",))
+    figures_table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
           [(run_id, one["executed"], one["reused"], one["missed"], money(one["cost_usd"]), money(one["avoided_cost_usd"]))],
           right=("executed", "reused", "missed", "USD", "avoided USD"))  # fmt: skip
     if others.rows:
-        table(
+        figures_table(
             ("case", "repeat", "status", "reason"),
             others.rows,
             title="Cases that were not replayed to the end (at most 20)",
@@ -238,4 +231,86 @@ async def show_looks(invocation: Invocation, *, as_json: bool) -> None:
          one.earlier, "no" if one.tuned else f"p x {one.factor}" if one.earlier else "yes", one.options)
         for one in looks
     ]  # fmt: skip
-    table(columns, rows, title=counted(len(rows), "look"), right=("cases", "earlier"))
+    figures_table(columns, rows, title=counted(len(rows), "look"), right=("cases", "earlier"))
+
+
+async def show_watch(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
+    """Print the verdict on a watched run so far.
+
+    Raises:
+        ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
+    """
+    async with database(invocation, admin=True) as tables:
+        watch = await watch_of(tables, run_id)
+        seen = await look_at_run(tables, run_id, watch, invocation.settings().profit_cap)
+        live = await run_name(tables, LIVE_RUN)
+    if as_json:
+        json_line(seen)
+    else:
+        _print_watch(seen, live)
+
+
+def _print_watch(seen: WatchResult, live: str) -> None:
+    def figure(value: float | None) -> str:
+        return "–" if value is None else f"{value:+.4g}"
+
+    rows = [
+        ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", "measured, open blocks included"),
+    ]  # fmt: skip
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
+    if seen.sides:
+        say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
+    if seen.code_change:
+        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
+    say_result(f"Verdict: {describe_watch(seen)}.")
+    if seen.stop:
+        say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")
+
+
+def show_verified(found: VerifyResult) -> None:
+    if found.differences:
+        table(
+            ("case", "status", "first differs at", "reason"),
+            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
+            title="Cases that did not come out as recorded",
+        )
+    say_result(
+        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
+        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
+    )
+    if found.diverged > found.cases - found.identical:
+        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
+    if found.other_rules:
+        say_result(
+            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
+            "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
+        )
+    if not found.cases:
+        say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
+
+
+def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
+    """Print the power of the sample."""
+    if as_json:
+        json_line({"a": found.a, "b": found.b, "metrics": every})
+        return
+    by_label = {m.label: m for m in found.metrics}
+    rows = [
+        (
+            one.metric,
+            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
+            f"{one.cases:,}",
+            f"{one.blocks:,}",
+            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
+            one.note,
+        )
+        for one in every
+        if one.cases
+    ]
+    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
+    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
+    figures_table(columns, rows, title=title, right=columns[1:-1])
+    say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agents.graphs import verification
-from evaluation.replay.candidates import ReplayBuilder, candidate_prompts
+from evaluation.replay.candidates import ReplayBuilder, candidate_prompts, refuse_offline
 from evaluation.replay.journal import FileSource, LogSource, Source, recordings, survey
 from evaluation.replay.log_file import read_log_file
 from evaluation.runs.backtest import log_and_tables, model_ports
@@ -42,6 +42,7 @@ async def show_replay(
         ConfigError: the case, step or prompt does not exist, or the case has not ended; the text lists what exists.
     """
     change = Change(prompts=candidate_prompts(invocation.settings(), prompts))
+    refuse_offline(invocation.settings(), change.prompts)
     steps = verification().steps
     if from_step is not None and from_step not in steps:
         raise ConfigError(f"there is no step {from_step!r}: write one of {', '.join(steps)}")

@@ -88,6 +88,18 @@ def test_commands_that_decide_again_refuse_model_options_that_cannot_be(
     assert "MODEL_OPTIONS has 'synthesize=warmth:1'" in said.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments", [("backtest", "run", "--sample-log"), ("case", "replay", "h09", "--sample-log"), ("shadow",)]
+)
+def test_commands_that_decide_again_refuse_a_prompt_that_no_model_would_read(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = newsproof(*arguments, "--prompt", "synthesize=v1", cwd=tmp_path, env={"NEWSPROOF_MODE": "offline"})
+    assert said.returncode == exits.USAGE
+    assert "offline mode uses rules that read no prompt" in said.stderr and "model-server --wait-env" in said.stderr
+    assert not list(tmp_path.iterdir())  # before any server
+
+
 def test_a_change_that_no_snapshot_has_is_refused() -> None:
     with pytest.raises(ConfigError, match="nonsense: no setting"):
         Change(settings={"nonsense": 1}).applied_to(Snapshot())

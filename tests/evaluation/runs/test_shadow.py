@@ -180,7 +180,8 @@ async def test_the_command_follows_and_ends_cleanly_at_sigterm(
         "CLICKHOUSE_DATABASE": installation.tables.database,
         "NEWSPROOF_TOPIC_PREFIX": installation.world.topics.prefix,
         "TOPIC_PARTITIONS": "2",
-        "NEWSPROOF_MODE": "offline",
+        "NEWSPROOF_MODE": "simulated",
+        "SCRIPTED_MODEL_URL": "http://127.0.0.1:9/v1",  # nothing is published, so nothing is asked
     }
     command = [*COMMAND, "shadow", "--prompt", "critique=v1", "--run-id", "shadow-cli", "--json"]
     process = await asyncio.create_subprocess_exec(
@@ -207,9 +208,9 @@ async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_ru
 ) -> None:
     either, model = Watch(metric="confidence", stop_when="either"), Priced()
     plan = shadow_plan(candidate(), "ruled", "fail", either)
-    await fill(installation.tables, plan, [-0.2] * 20)
+    await fill(installation.tables, plan, [-0.2] * 40)
     ended = await asyncio.wait_for(installation.shadow(model, plan=plan).run(), WITHIN_S)
-    assert (ended.status, ended.replayed, model.asked) == ("decided", 40, [])
+    assert (ended.status, ended.replayed, model.asked) == ("decided", 80, [])
     (run,) = await installation.rows("SELECT status FROM runs FINAL WHERE run_id = {run:String}", "ruled")
     assert run["status"] == "finished"
     other = shadow_plan(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
