@@ -26,8 +26,9 @@ from schemas.deliveries import HaltLifted, HaltRequested, known
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 from streams.bots.book import Book
+from streams.bots.delivery_runner import DELIVERY_DAYS, DeliveryRunner, OnSettled
 from streams.bots.message_runner import MessageRunner
-from streams.bots.runner import DELIVERY_DAYS, BotRunner, OnSettled
+from streams.bots.runner import BotRunner
 from streams.bots.writer import append_halt
 from streams.effects.meter import Latencies
 from streams.journal.appender import Appender
@@ -70,7 +71,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     bot = bot_of(settings, name)
     address, topics = address_of(settings), topics_of(settings)
     delays = Latencies()
-    runner: BotRunner | MessageRunner
+    runner: DeliveryRunner
     if KINDS[bot.kind].messages is None:
         adapter = order_adapter(bot, settings)
         runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
@@ -85,7 +86,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     log.info("bot ended in order", bot=name)
 
 
-def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
+def bot_unready(runner: DeliveryRunner) -> dict[str, str]:
     """Return what the bot still waits for."""
     return (
         {} if runner.state == "running" else {"log": "its deliveries and the signals are being read, or Kafka is away"}
@@ -95,7 +96,7 @@ def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
 class BotMetrics:
     """The collector of a bot. ``delays``: from signals' arrival to their requests."""
 
-    def __init__(self, runner: BotRunner | MessageRunner, delays: Latencies) -> None:
+    def __init__(self, runner: DeliveryRunner, delays: Latencies) -> None:
         self._runner, self._delays = runner, delays
 
     def collect(self) -> Iterator[Metric]:
