@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
@@ -26,11 +27,22 @@ _BEFORE_MS = 86_400_000
 """Bars before the order say how far apart a market's bars are, so whether the market has stopped."""
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """What an open position could be closed at. ``at``: the time of the price (UTC)."""
+
+    price: float
+    at: datetime
+
+
 class FillPrices(Protocol):
-    """A source of prices for fills."""
+    """A source of prices for fills, and for marks of open positions."""
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
         """Return the price that a buyer or a seller gets at ``at``, or why there is none."""
+        ...
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        """Return the newest price known at ``at``, or why there is none. Never raises for what the source does."""
         ...
 
     async def close(self) -> None: ...
@@ -55,6 +67,10 @@ class ExchangePrices:
                 why.append(f"{exchange.name} has no market of {base}")
         return "; ".join(why)
 
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        found = await self.price(instrument, at, buys=buys)
+        return found if isinstance(found, str) else Mark(found, at)
+
     async def close(self) -> None:
         for exchange in self._exchanges:
             await exchange.close()
@@ -68,16 +84,32 @@ class BarPrices:
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
         at_ms = round(at.timestamp() * 1000)
-        case = JudgedCase(case_id="", asset="", symbol=instrument, venue="", knowable_at_ms=at_ms)
-        if (series := self._markets.of(case)) is None:
-            return f"there are no prices of {instrument} on {at:%Y-%m-%d}: newsproof outcomes import"
+        if (series := self._series(instrument, at_ms)) is None:
+            return _no_prices(instrument, at)
         place = first_bar_from(series, at_ms, ENTRY_WITHIN_S, at_ms)
         if isinstance(place, int):
             return series.opens[place]
         return f"the prices of {instrument} have no bar from {at:%Y-%m-%d %H:%M} UTC on: newsproof outcomes import"
 
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        """Return the open of the newest bar within a day before ``at``."""
+        at_ms = round(at.timestamp() * 1000)
+        series = self._series(instrument, at_ms)
+        newest = -1 if series is None else bisect_right(series.times_ms, at_ms) - 1
+        if series is None or newest < 0 or series.times_ms[newest] < at_ms - _BEFORE_MS:
+            return _no_prices(instrument, at)
+        return Mark(series.opens[newest], datetime.fromtimestamp(series.times_ms[newest] / 1000, UTC))
+
+    def _series(self, instrument: str, at_ms: int) -> PriceSeries | None:
+        case = JudgedCase(case_id="", asset="", symbol=instrument, venue="", knowable_at_ms=at_ms)
+        return self._markets.of(case)
+
     async def close(self) -> None:
         pass
+
+
+def _no_prices(instrument: str, at: datetime) -> str:
+    return f"there are no prices of {instrument} on {at:%Y-%m-%d}: newsproof outcomes import"
 
 
 class ImportedPrices:
@@ -87,14 +119,26 @@ class ImportedPrices:
         self._tables = tables
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
+        bars = await self._bars(instrument, at)
+        return bars if isinstance(bars, str) else await bars.price(instrument, at, buys=buys)
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        try:
+            bars = await self._bars(instrument, at)
+        except (ConfigError, TransientError, PermanentError) as exc:
+            return quoted(exc)
+        return bars if isinstance(bars, str) else await bars.mark(instrument, at, buys=buys)
+
+    async def _bars(self, instrument: str, at: datetime) -> BarPrices | str:
         if self._tables is None:
             return "no ClickHouse is known: set CLICKHOUSE_URL"
         at_ms = round(at.timestamp() * 1000)
         until_ms = at_ms + ENTRY_WITHIN_S * 1000 + 1
-        series = await stored_bars(
-            self._tables, symbols=[market_symbol(instrument)], since_ms=at_ms - _BEFORE_MS, until_ms=until_ms
+        return BarPrices(
+            await stored_bars(
+                self._tables, symbols=[market_symbol(instrument)], since_ms=at_ms - _BEFORE_MS, until_ms=until_ms
+            )
         )
-        return await BarPrices(series).price(instrument, at, buys=buys)
 
     async def close(self) -> None:
         if self._tables is not None:

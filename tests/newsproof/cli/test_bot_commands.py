@@ -48,7 +48,7 @@ def test_bots_are_listed_checked_halted_and_resumed(
     (row,) = map(json.loads, said("--json").splitlines())
     assert (row["name"], row["open"], row["halted_by"] is not None, row["halt_exits"]) == ("desk-1", 0, True, True)
     assert "desk-1 has no halt of its own any more, but all bots are halted" in said("resume", "desk-1")
-    assert said("resume") == "Every bot may enter again.\n"
+    assert said("resume") == "Every bot is not halted any more.\n"
     assert "desk-1" in said() and json.loads(said("list", "--json"))["halted_by"] is None
 
 

@@ -18,7 +18,7 @@ import pytest
 from infra.embedded.child import free_ports
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import ensure_topics
-from newsproof.app.processes.bots import read_book
+from newsproof.app.processes.bots_view import read_book
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.bots.book import Book

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from infra.bots.adapter import Order, RemotePosition, Result
 from infra.kafka.topics import KafkaAddress
-from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, read_book, resume
+from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, resume
+from newsproof.app.processes.bots_view import read_book
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from schemas.signals import Signal
 from schemas.topics import Topics
