@@ -55,17 +55,35 @@ class ExchangePrices:
         self._exchanges = tuple(exchanges)
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
-        base, why = instrument.partition("/")[0], list[str]()
+        found, why, _ = await self._top(instrument)
+        return why if found is None else found[1 if buys else 0]
+
+    async def check(self, instrument: str) -> None:
+        """Ask for the instrument's price.
+
+        Raises:
+            ConfigError: no exchange has its market. TransientError: an exchange that may have it does not answer.
+        """
+        found, why, failed = await self._top(instrument)
+        if found is None and failed:
+            raise TransientError(f"no price of {instrument} now ({why})", kind="unavailable")
+        if found is None:
+            raise ConfigError(f"{instrument} has no price ({why}); correct it or leave it out")
+
+    async def _top(self, instrument: str) -> tuple[tuple[float, float] | None, str, bool]:
+        """Return the best bid and ask; without them, why, and whether an exchange failed."""
+        base, why, failed = instrument.partition("/")[0], list[str](), False
         for exchange in self._exchanges:
             try:
                 top = await exchange.top(base)
             except (TransientError, PermanentError, UselessAnswerError) as exc:
+                failed = True
                 why.append(f"{exchange.name} failed: {quoted(exc, 120)}")
             else:
                 if top is not None:
-                    return float(top[1] if buys else top[0])
+                    return (float(top[0]), float(top[1])), "", failed
                 why.append(f"{exchange.name} has no market of {base}")
-        return "; ".join(why)
+        return None, "; ".join(why), failed
 
     async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
         found = await self.price(instrument, at, buys=buys)
@@ -163,11 +181,10 @@ class Paper:
         """Ask an exchange for each instrument's price. Imported bars end before now, so they are not asked."""
         if isinstance(self._prices, ExchangePrices):
             for instrument in self._instruments:
-                found = await self._prices.price(instrument, datetime.now(UTC), buys=True)
-                if isinstance(found, str):
-                    raise ConfigError(
-                        f"[{self._name}] map: {instrument} has no price ({found}); correct it or leave it out"
-                    )
+                try:
+                    await self._prices.check(instrument)
+                except ConfigError as exc:
+                    raise ConfigError(f"[{self._name}] map: {exc}") from exc
 
     async def positions(self) -> Mapping[str, RemotePosition] | None:
         return None

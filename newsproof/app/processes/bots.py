@@ -63,6 +63,8 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     """
     signalled = shutdown_on_signal()
     bot = bot_of(settings, name)
+    if settings.metrics_port is None:  # the page finds the process by it, on a free port of this machine
+        settings = settings.model_copy(update={"metrics_port": 0})
     address, topics = address_of(settings), topics_of(settings)
     delays = Latencies()
     runner: DeliveryRunner

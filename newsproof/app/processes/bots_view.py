@@ -245,7 +245,9 @@ def _item(
         "halted_by": None if halt is None else halt.by,
         "halt_exits": halt is not None and halt.exit,
         "halts": halts_of(book, name),
-        "desired": None if signals is None else _desired(signals, own, book, now, closing=bool(halt and halt.exit)),
+        "desired": None
+        if signals is None
+        else _desired(signals, own, positions, now, closing=bool(halt and halt.exit)),
         "positions": [_position(one, book, {trade.entry: trade for trade in trades}, marks) for one in positions],
         "deliveries": [_delivery(one) for one in sorted(own, key=_changed_ms)[: -SHOWN - 1 : -1]],
         "paper": _paper(trades) if trades else None,
@@ -253,10 +255,10 @@ def _item(
 
 
 def _desired(
-    signals: Signals, own: list[Delivery], book: Book, now: datetime, *, closing: bool
+    signals: Signals, own: list[Delivery], positions: list[Delivery], now: datetime, *, closing: bool
 ) -> list[dict[str, Any]]:
     """Return the positions that live signals ask for. ``closing``: a halt closes all positions, so nothing is desired."""
-    held = {(one.planned.instrument, one.planned.side) for one in book.positions()}
+    held = {(one.planned.instrument, one.planned.side) for one in positions}
     refused = {one.planned.signal_id: one for one in own if one.planned.intent == "enter" and one.settled is not None}
     found = []
     for instrument, wanted in sorted(({} if closing else signals.desired(now)).items()):

@@ -101,15 +101,15 @@ async def _list(invocation: Invocation, *, as_json: bool) -> None:
         return
     columns = ("bot", "kind", "mode", "desired", "open", "pending exits", "entries today", "open profit", "halted by")
     cells = [
-        (row["name"], row["kind"], row["mode"], _desired(row["desired"]), row["open"], row["pending_exits"],
+        (row["name"], row["kind"], row["mode"], _number_desired(row["desired"]), row["open"], row["pending_exits"],
          row["entries_today"], _open_profit(row["paper"]), row["halted_by"] or "")
         for row in rows
     ]  # fmt: skip
-    table(columns, cells, right=("open", "pending exits", "entries today", "open profit"))
+    table(columns, cells, right=("desired", "open", "pending exits", "entries today", "open profit"))
 
 
-def _desired(wanted: Sequence[Mapping[str, Any]] | None) -> str:
-    return ", ".join(f"{one['side'] or 'flat'} {one['instrument']}" for one in wanted or ())
+def _number_desired(wanted: Sequence[Mapping[str, Any]] | None) -> str:
+    return "" if wanted is None else str(sum(one["side"] is not None for one in wanted))
 
 
 def _open_profit(paper: Mapping[str, Any] | None) -> str:
