@@ -152,7 +152,7 @@ function state(one, bot) {
   const foreign = one.adapter !== bot.kind || one.mode !== bot.mode;
   return [h("span", { class: `tag ${exit ? "bad" : one.outcome === "delivered" ? "good" : "warn"}` }, exit ? [t("bots.exit.unconfirmed"), " ", agoTime(exit.since, { class: "" })] : t(`bots.position.${one.outcome ?? "attempted"}`)),
     exit && h("p", { class: "small" }, t("bots.exit.attempts", { n: exit.attempts, why: asWritten(exit.why) }), exit.reason && [" ", t("bots.exit.last", { state: t(`bots.outcome.${exit.state}`) }), " ", words(asWritten(exit.reason))]),
-    !exit && one.outcome !== "delivered" && h("p", { class: "small" }, t("bots.position.lost")),
+    !exit && one.outcome === "unknown" && h("p", { class: "small" }, t("bots.position.lost")),
     foreign && h("p", { class: "small bad-ink" }, t("bots.position.foreign", { kind: t(`bots.kind.${one.adapter}`), mode: t(`bots.mode.${one.mode}`) }))];
 }
 
