@@ -198,6 +198,11 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
     assert min(intents["enter"], intents["exit"]) > min(count // 20, 200)
     assert count > len(ASSETS) or not closed_too_soon(processes.file, written)
     assert {one.outcome for one in book.deliveries.values() if one.planned.intent == "exit"} == {"delivered"}
+    if readable:  # the far side's own table and the fold of deliveries agree
+        there = positions(processes.file)
+        done = [one for one in book.deliveries.values() if one.planned.intent == "enter" and one.outcome == "delivered"]
+        assert {one.planned.id for one in done} == set(there)
+        assert {one.planned.id for one in book.positions()} == {ref for ref, one in there.items() if one["open"]}
 
 
 async def moved(processes: Processes, before: int) -> None:

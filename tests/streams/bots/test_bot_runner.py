@@ -18,7 +18,7 @@ from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, resume
 from newsproof.app.processes.bots_view import read_book
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from schemas.signals import Signal
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from streams.bots.runner import BotRunner
 from streams.effects.meter import Latencies
 from tests.newsproof.signal_samples import signal, write_signals
@@ -174,6 +174,15 @@ async def test_a_far_side_that_wants_no_more_ends_the_bot(address: KafkaAddress,
             await until(lambda: far.closed)
     (only,) = (await read_book(address, made_topics)).deliveries.values()
     assert only.outcome == "refused"
+
+
+async def test_a_delivery_of_newer_code_stops_the_bot(address: KafkaAddress, made_topics: Topics) -> None:
+    with pytest.raises(NewerRecordError, match="deploy"):
+        async with running(address, made_topics, far := FarSide()):
+            async with address.producer() as producer:
+                newer = b'{"type":"newsproof.delivery_resized","version":2}'
+                await producer.send_and_wait(made_topics.deliveries, newer, partition=0)
+            await until(lambda: far.closed)
 
 
 async def test_open_live_positions_of_another_kind_refuse_the_start(address: KafkaAddress, made_topics: Topics) -> None:
