@@ -26,7 +26,7 @@ from lab.bench import (
     stories,
     workers,
 )
-from lab.bench.feeds import feed_search, listen, streams, watches
+from lab.bench.feeds import bots, feed_search, listen, streams, watches
 from lab.bench.measures import Figure
 from lab.bench.starts import commands, start
 from newsproof.app.invocation import figures_table as table
@@ -49,6 +49,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "feeds": feed_search.feeds,
     "stories": stories.stories,
     "watches": watches.watches,
+    "bots": bots.bots,
     "rest": installation.rest,
     "burst": installation.burst,
     "analytics": analytics.analytics,
@@ -91,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, rest, burst, analytics, commands, lease, intake",
+        help="waiting, workers, steps (and reading), latency, audit, queue, sink, memory, replay, start, streams, nulls, listen, feeds, stories, watches, bots, rest, burst, analytics, commands, lease, intake",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on the last line of standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="number of news items in the queue (queue)")
