@@ -65,8 +65,8 @@ class DeliveryRunner:
         self._far_side, self._topics, self._log = far_side, topics, KafkaLog(address)
         self._address = address
         self._clock = observers.get("clock", utc_now)
-        self._on_settled = observers.get("on_settled", lambda _planned, _settled: None)
-        self._on_request = observers.get("on_request", lambda _seconds: None)
+        self._on_settled: OnSettled = observers.get("on_settled") or (lambda _planned, _settled: None)
+        self._on_request: Callable[[float], None] = observers.get("on_request") or (lambda _seconds: None)
         self._running: asyncio.Task[Any] | None = None
         self._ending = False
 
