@@ -90,7 +90,7 @@ class HaltRequested(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.de
 
 
 class HaltLifted(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.delivery_halt_lifted"):
-    """Bots may enter again. ``bot`` None: all halts end."""
+    """Bots may make entries again. ``bot`` None: all halts end."""
 
     id: str
     bot: str | None

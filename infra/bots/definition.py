@@ -18,7 +18,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Allowed = Literal["offline", "backfilled", "late", "injection_suspected", "spoofed_source"]
 """What every bot refuses unless its definition allows it. ``offline``: signals of the offline and simulated modes."""
 BotSide = Literal["long", "short"]
-Subject = Literal["orders", "retractions", "verdicts", "investigations", "budget"]
+Subject = Literal["orders", "retractions", "verdicts", "investigations", "budget", "outages"]
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 

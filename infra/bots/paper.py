@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
@@ -26,11 +27,22 @@ _BEFORE_MS = 86_400_000
 """Bars before the order say how far apart a market's bars are, so whether the market has stopped."""
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """What an open position could be closed at. ``at``: the time of the price (UTC)."""
+
+    price: float
+    at: datetime
+
+
 class FillPrices(Protocol):
-    """A source of prices for fills."""
+    """A source of prices for fills, and for marks of open positions."""
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
         """Return the price that a buyer or a seller gets at ``at``, or why there is none."""
+        ...
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        """Return the newest price known at ``at``, or why there is none. Never raises for what the source does."""
         ...
 
     async def close(self) -> None: ...
@@ -43,17 +55,39 @@ class ExchangePrices:
         self._exchanges = tuple(exchanges)
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
-        base, why = instrument.partition("/")[0], list[str]()
+        found, why, _ = await self._top(instrument)
+        return why if found is None else found[1 if buys else 0]
+
+    async def check(self, instrument: str) -> None:
+        """Ask for the instrument's price.
+
+        Raises:
+            ConfigError: no exchange has its market. TransientError: an exchange that may have it does not answer.
+        """
+        found, why, failed = await self._top(instrument)
+        if found is None and failed:
+            raise TransientError(f"no price of {instrument} now ({why})", kind="unavailable")
+        if found is None:
+            raise ConfigError(f"{instrument} has no price ({why}); correct it or leave it out")
+
+    async def _top(self, instrument: str) -> tuple[tuple[float, float] | None, str, bool]:
+        """Return the best bid and ask; without them, why, and whether an exchange failed."""
+        base, why, failed = instrument.partition("/")[0], list[str](), False
         for exchange in self._exchanges:
             try:
                 top = await exchange.top(base)
             except (TransientError, PermanentError, UselessAnswerError) as exc:
+                failed = True
                 why.append(f"{exchange.name} failed: {quoted(exc, 120)}")
             else:
                 if top is not None:
-                    return float(top[1] if buys else top[0])
+                    return (float(top[0]), float(top[1])), "", failed
                 why.append(f"{exchange.name} has no market of {base}")
-        return "; ".join(why)
+        return None, "; ".join(why), failed
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        found = await self.price(instrument, at, buys=buys)
+        return found if isinstance(found, str) else Mark(found, at)
 
     async def close(self) -> None:
         for exchange in self._exchanges:
@@ -68,16 +102,32 @@ class BarPrices:
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
         at_ms = round(at.timestamp() * 1000)
-        case = JudgedCase(case_id="", asset="", symbol=instrument, venue="", knowable_at_ms=at_ms)
-        if (series := self._markets.of(case)) is None:
-            return f"there are no prices of {instrument} on {at:%Y-%m-%d}: newsproof outcomes import"
+        if (series := self._series(instrument, at_ms)) is None:
+            return _no_prices(instrument, at)
         place = first_bar_from(series, at_ms, ENTRY_WITHIN_S, at_ms)
         if isinstance(place, int):
             return series.opens[place]
         return f"the prices of {instrument} have no bar from {at:%Y-%m-%d %H:%M} UTC on: newsproof outcomes import"
 
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        """Return the open of the newest bar within a day before ``at``."""
+        at_ms = round(at.timestamp() * 1000)
+        series = self._series(instrument, at_ms)
+        newest = -1 if series is None else bisect_right(series.times_ms, at_ms) - 1
+        if series is None or newest < 0 or series.times_ms[newest] < at_ms - _BEFORE_MS:
+            return _no_prices(instrument, at)
+        return Mark(series.opens[newest], datetime.fromtimestamp(series.times_ms[newest] / 1000, UTC))
+
+    def _series(self, instrument: str, at_ms: int) -> PriceSeries | None:
+        case = JudgedCase(case_id="", asset="", symbol=instrument, venue="", knowable_at_ms=at_ms)
+        return self._markets.of(case)
+
     async def close(self) -> None:
         pass
+
+
+def _no_prices(instrument: str, at: datetime) -> str:
+    return f"there are no prices of {instrument} on {at:%Y-%m-%d}: newsproof outcomes import"
 
 
 class ImportedPrices:
@@ -87,14 +137,26 @@ class ImportedPrices:
         self._tables = tables
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
+        bars = await self._bars(instrument, at)
+        return bars if isinstance(bars, str) else await bars.price(instrument, at, buys=buys)
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
+        try:
+            bars = await self._bars(instrument, at)
+        except (ConfigError, TransientError, PermanentError) as exc:
+            return quoted(exc)
+        return bars if isinstance(bars, str) else await bars.mark(instrument, at, buys=buys)
+
+    async def _bars(self, instrument: str, at: datetime) -> BarPrices | str:
         if self._tables is None:
             return "no ClickHouse is known: set CLICKHOUSE_URL"
         at_ms = round(at.timestamp() * 1000)
         until_ms = at_ms + ENTRY_WITHIN_S * 1000 + 1
-        series = await stored_bars(
-            self._tables, symbols=[market_symbol(instrument)], since_ms=at_ms - _BEFORE_MS, until_ms=until_ms
+        return BarPrices(
+            await stored_bars(
+                self._tables, symbols=[market_symbol(instrument)], since_ms=at_ms - _BEFORE_MS, until_ms=until_ms
+            )
         )
-        return await BarPrices(series).price(instrument, at, buys=buys)
 
     async def close(self) -> None:
         if self._tables is not None:
@@ -119,11 +181,10 @@ class Paper:
         """Ask an exchange for each instrument's price. Imported bars end before now, so they are not asked."""
         if isinstance(self._prices, ExchangePrices):
             for instrument in self._instruments:
-                found = await self._prices.price(instrument, datetime.now(UTC), buys=True)
-                if isinstance(found, str):
-                    raise ConfigError(
-                        f"[{self._name}] map: {instrument} has no price ({found}); correct it or leave it out"
-                    )
+                try:
+                    await self._prices.check(instrument)
+                except ConfigError as exc:
+                    raise ConfigError(f"[{self._name}] map: {exc}") from exc
 
     async def positions(self) -> Mapping[str, RemotePosition] | None:
         return None

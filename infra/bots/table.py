@@ -10,6 +10,7 @@ from infra.bots.definition import BotDefinition
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from infra.bots.paper import FillPrices
     from infra.settings import Settings
 
 
@@ -38,22 +39,35 @@ def _freqtrade(bot: BotDefinition, settings: Settings) -> OrderAdapter:
 
 
 def _paper(bot: BotDefinition, settings: Settings) -> OrderAdapter:
-    from infra.bots.paper import ExchangePrices, ImportedPrices, Paper
-    from infra.clickhouse.client import connect
-    from infra.market.exchanges import exchanges
+    from infra.bots.paper import Paper
 
     if bot.mode == "live":
         raise ConfigError(f'[{bot.name}] is of kind {bot.kind}, which reaches no market: write mode = "paper"')
-    if bot.prices == "exchange":
-        found = exchanges(
+    return Paper(bot, (exchange_prices if bot.prices == "exchange" else imported_prices)(settings))
+
+
+def exchange_prices(settings: Settings) -> FillPrices:
+    """Return the prices of the first exchange that has a market."""
+    from infra.bots.paper import ExchangePrices
+    from infra.market.exchanges import exchanges
+
+    return ExchangePrices(
+        exchanges(
             coinbase=settings.coinbase_base_url,
             binance=settings.binance_base_url,
             timeout_s=settings.deep_analysis_tool_timeout,
             correct="correct the bot's map",
         )
-        return Paper(bot, ExchangePrices(found))
+    )
+
+
+def imported_prices(settings: Settings) -> FillPrices:
+    """Return the prices that were imported into ClickHouse."""
+    from infra.bots.paper import ImportedPrices
+    from infra.clickhouse.client import connect
+
     url = settings.clickhouse_url
-    return Paper(bot, ImportedPrices(connect(url, database=settings.clickhouse_database) if url else None))
+    return ImportedPrices(connect(url, database=settings.clickhouse_database) if url else None)
 
 
 def _notify(bot: BotDefinition, settings: Settings) -> MessageAdapter:

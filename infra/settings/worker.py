@@ -39,7 +39,7 @@ class WorkerSettings(BaseSettings):
         le=65535,
         description="Port of /metrics, /healthz and /readyz of a worker, the sink or the listener. 0: a free port and a "
         "random path, which only a file in the folder `metrics` of the data directory names. Unset: no port, "
-        "except that `up` uses 0. `up` takes consecutive ports from this one: workers, sink, research worker, "
+        "except that `up` and `bots run` use 0. `up` takes consecutive ports from this one: workers, sink, research worker, "
         "listener",
     )
     metrics_host: str = Field(

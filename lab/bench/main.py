@@ -26,7 +26,7 @@ from lab.bench import (
     verifications,
     workers,
 )
-from lab.bench.feeds import feed_search, listen, streams, watches
+from lab.bench.feeds import bots, feed_search, listen, streams, watches
 from lab.bench.measures import Figure
 from lab.bench.simulated import calibration, nulls
 from lab.bench.starts import commands, start
@@ -51,6 +51,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "feeds": feed_search.feeds,
     "stories": stories.stories,
     "watches": watches.watches,
+    "bots": bots.bots,
     "rest": installation.rest,
     "burst": installation.burst,
     "analytics": analytics.analytics,

@@ -189,7 +189,11 @@ def track_page(record: TrackRecord, *, written_at: str) -> str:
     body = [
         f"<h1>Track record</h1><p>{escape(about)}</p>",
         table("Orders by group", groups, _GROUP_COLUMNS),
-        table("All signals: an order as it was first given, anything else as it is now", signals, _SIGNAL_COLUMNS)
+        table(
+            "All signals: each order as first published, every other signal in its latest revision",
+            signals,
+            _SIGNAL_COLUMNS,
+        )
         or "<p>No signal was published in this period.</p>",
         *map(_proofs_of, record.signals),
     ]

@@ -17,13 +17,15 @@ from aiokafka.errors import KafkaError
 
 from agents.core.registry import Registry
 from agents.graphs import RESEARCH, verification
+from infra.bots.paper import ImportedPrices
+from infra.bots.table import exchange_prices
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.dead_letters import DeadLetter, DeadLetters, UnmarkedNews
-from newsproof.app.processes.bots import DeliveryBook
+from newsproof.app.processes.bots_view import BotsReader
 from newsproof.app.research_composition import investigation_snapshot_of, research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.terminal import command_name
@@ -98,7 +100,9 @@ class Backend:
         )
         self.verifier = Verifier(self.address, self.topics, self.questions.send)
         self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
-        self.deliveries = DeliveryBook(self.address, self.topics, keep=DELIVERIES_KEPT)
+        # Analysts may read the imported prices, and this service reads tables as they do.
+        prices = {"exchange": lambda: exchange_prices(settings), "imported": lambda: ImportedPrices(self.tables)}
+        self.bots = BotsReader(self.address, self.topics, prices, keep=DELIVERIES_KEPT)
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
@@ -138,6 +142,7 @@ class Backend:
             if self._reading_letters is not None:
                 self._reading_letters.cancel()
             self.vitals.stop()
+            await self.bots.close()
 
     def stop(self) -> None:
         if self._running is not None:

@@ -32,6 +32,11 @@ class Delivery(msgspec.Struct, kw_only=True):
         return None if self.settled is None else self.settled.outcome
 
     @property
+    def may_be_open(self) -> bool:
+        """Whether this entry was attempted and the destination has not refused it."""
+        return self.n > 0 and self.outcome in (None, "delivered", "unknown")
+
+    @property
     def state(self) -> State:
         """The outcome, else how far it has come."""
         return self.outcome or ("attempted" if self.n else "planned")
@@ -102,7 +107,7 @@ class Book:
         id = entry.planned.id
         exit = self._exits.get(id)
         closed = exit is not None and exit.outcome == "delivered"
-        if _may_be_open(entry) and not closed:
+        if entry.may_be_open and not closed:
             self._open[id] = entry
         else:
             self._open.pop(id, None)
@@ -143,9 +148,5 @@ class Book:
         for entry in reversed(self._entered):
             if entry.attempted_ms < since_ms:
                 break
-            count += asset in (None, entry.planned.asset) and _may_be_open(entry)
+            count += asset in (None, entry.planned.asset) and entry.may_be_open
         return count
-
-
-def _may_be_open(entry: Delivery) -> bool:
-    return entry.n > 0 and entry.outcome in (None, "delivered", "unknown")

@@ -1,7 +1,8 @@
 """What a bot reports to people: a pure fold of all signals' revisions and of its own deliveries.
 
-A revision becomes a message of one kind (:func:`kind_of`). An order that was sent is retracted for certain, at any hour and
-whatever the bot is to send; a reader who saw an order relies on that. Other messages are current or not sent at all.
+A revision becomes a message of one kind (:func:`kind_of`). An order that was sent is retracted for certain, at any hour,
+during a halt, and whatever the bot is to send; a reader who saw an order relies on that. Other messages are current or not
+sent at all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Signal
 from streams.bots.book import Book, Delivery
 from streams.bots.reports import Report
 
-Kind = Literal["order", "retraction", "verdict", "investigation", "budget"]
+Kind = Literal["order", "retraction", "verdict", "investigation", "budget", "outage"]
 SOON_S = 10.0
 """A queue that the channel does not take within this time is sent as one message."""
 MOST_AT_ONCE = 20
@@ -155,10 +156,15 @@ class Outbox:
             del self.pending[id]
 
     def expire(self, now: datetime) -> list[DeliveryRecord]:
-        """Take out the messages that are too late, never a retraction; return their records."""
+        """Take out the messages that are too late, and orders while a halt holds the bot, never a retraction; return their
+        records."""
         age = self._max_age
-        late = [n for n in self.pending.values() if not n.urgent and n.planned.planned_at + age < now]
         records: list[DeliveryRecord] = []
+        for note in [n for n in self.pending.values() if self._halted(n) is not None]:
+            del self.pending[note.planned.signal_id]
+            # Of a message that was attempted, "skipped" means that it is sent later.
+            records += self._not_sent(note, "expired" if note.n else "skipped", self._halted(note) or "")
+        late = [n for n in self.pending.values() if not n.urgent and n.planned.planned_at + age < now]
         for note in late:
             del self.pending[note.planned.signal_id]
             records += self._not_sent(
@@ -216,8 +222,15 @@ class Outbox:
             return self._not_sent(note, "expired", f"it was {late_s:.0f} s old when the bot could send it")
         if is_quiet(self._bot, now):
             return self._not_sent(note, "skipped", f"quiet hours {self._bot.quiet} {self._bot.timezone}")
+        if (why := self._halted(note)) is not None:
+            return self._not_sent(note, "skipped", why)
         self.pending[note.planned.signal_id] = note
         return []
+
+    def _halted(self, note: Note) -> str | None:
+        """Return by whose halt a message is not sent: a halt stops orders, as it stops entries, and nothing else."""
+        halt = self._book.halt_of(self._bot.name)
+        return None if halt is None or note.kind != "order" else f"halted by {halt.by}"
 
     def _not_sent(self, note: Note, outcome: Outcome, why: str) -> list[DeliveryRecord]:
         settled = self._settled(note, outcome, why)

@@ -1,7 +1,9 @@
-"""What bots report to people besides signals: briefs of investigations and watches, and a budget that is almost used."""
+"""What bots report to people besides signals: briefs of investigations and watches, a budget that is almost used, and a
+verification that fails."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -9,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from agents.text.wording import Language
+from agents.text.wording import Language, term
 from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
 from schemas import envelope as wire
@@ -17,6 +19,7 @@ from schemas.budget import nano_usd, usd_of
 from schemas.events import WIRE_NAMES
 from schemas.printable import shortened
 from schemas.research_events import BriefWritten
+from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.budget.reading import fold_budget
 from streams.budget.rule import BudgetState
@@ -28,6 +31,8 @@ LOW = 0.1
 """Share that is left, below which the page warns, too (``newsproof.web.operations``)."""
 BACK = timedelta(days=1)
 """Age of the oldest brief that is read at the start. Older ones are late for any bot."""
+IN_A_ROW = 5
+"""Signals in a row whose check failed, from which on the verification counts as failing."""
 _SUBJECT, _SENTENCE, _SENTENCES = 100, 300, 3
 _BRIEF = WIRE_NAMES[BriefWritten]
 
@@ -36,7 +41,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """One report. ``id`` is the same for equal events, so that nobody hears of one twice. ``path``: of our page."""
 
     id: str
-    kind: Literal["investigation", "budget"]
+    kind: Literal["investigation", "budget", "outage"]
     line: str
     text: str
     path: str
@@ -119,3 +124,32 @@ def low_budget(state: BudgetState, now: datetime, language: Language) -> Iterato
 
 def _of_budget(id: str, said: str, now: datetime) -> Report:
     return Report(id=id, kind="budget", line=said, text=said, path="operations", at=now)
+
+
+class OutageWatch:
+    """Reports once an hour that the verification fails: nothing was checked for the newest :data:`IN_A_ROW` signals, since every
+    search or the model failed. Signals without a check for another reason, such as the budget, say nothing about that."""
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._newest: list[tuple[datetime, str, str]] = []
+        """(decided, signal, how its check failed; empty: it did not), in the order of time: partitions come in any order."""
+
+    def take(self, signal: Signal) -> None:
+        """Apply a revision. Revisions may come in any order."""
+        failed = (signal.unchecked_reason or "").startswith(("search_failed:", "degraded:"))
+        if signal.stage == "final" and (failed or signal.unchecked_reason is None):
+            insort(self._newest, (signal.decided_at, signal.signal_id, signal.unchecked_reason or ""))
+            del self._newest[:-IN_A_ROW]
+
+    def new(self) -> list[Report]:
+        """Return the report, dated by the newest signal, while the verification fails."""
+        if len(self._newest) < IN_A_ROW or not all(failed for *_, failed in self._newest):
+            return []
+        at, _, failed = self._newest[-1]
+        why = term(failed).of(self._language)
+        said = f"核查持续失败：最近 {IN_A_ROW} 条信号均未核查 · {why}" if self._language == "zh" else (
+            f"VERIFICATION FAILS: none of the last {IN_A_ROW} signals could be checked · {why}"
+        )  # fmt: skip
+        id = f"outage:{at:%Y-%m-%dT%H}"
+        return [Report(id=id, kind="outage", line=said, text=said, path="operations", at=at)]

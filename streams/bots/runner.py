@@ -2,65 +2,53 @@
 
     signals, halts ─► fold ─► reconcile ─► Planned, Attempted ─► deliveries ─► requests ─► Settled ─► deliveries
 
-If the process is killed at any point, the next one finds in ``deliveries`` what was attempted, asks the far side, and
-continues. An entry whose result nobody knows is never sent again; an exit is sent until the far side confirms it.
+If the process is killed at any point, the next one finds in ``deliveries`` what was attempted, asks the destination, and
+continues. An entry whose result nobody knows is never sent again; an exit is sent until the destination confirms it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Any, Unpack
 
 import structlog
 from aiokafka import TopicPartition
 
 from infra.bots.adapter import Order, OrderAdapter, RemotePosition, Result, StopsEntries
 from infra.bots.definition import BotDefinition
-from infra.clickhouse.record import epoch_ms
 from infra.kafka.topics import KafkaAddress
 from infra.redaction import redacted
-from schemas.deliveries import Attempted, DeliveryRecord, HaltLifted, HaltRequested, Planned, Settled, decode
-from schemas.envelope import NewerSignalError, read_signal
-from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError
+from schemas.deliveries import DeliveryRecord, Settled
+from schemas.errors import ConfigError, NewsproofError, PermanentError
 from schemas.signals import Signal
-from schemas.topics import NewerRecordError, Topics
+from schemas.topics import Topics
 from streams.bots.book import Book
+from streams.bots.delivery_runner import COMMITTED, DeliveryRunner, Observers
 from streams.bots.positions import Signals
 from streams.bots.reconcile import Reconciler, Request, Situation
 from streams.bots.writer import DeliveryWriter
-from streams.journal.clock import append_ms, utc_now
-from streams.journal.log import Cursor, Isolation, KafkaLog, starts_since
-from streams.journal.retry import is_away, retry_while_unavailable
+from streams.journal.clock import append_ms
+from streams.journal.log import Cursor
 
 log = structlog.get_logger(__name__)
 
 SIGNAL_DAYS = 31
 """A signal is valid for 30 days at most."""
-DELIVERY_DAYS = 62
 RECONCILE_S = 60.0
-"""Interval at which the far side's positions are read."""
+"""Interval at which the destination's positions are read."""
 MIN_IDLE_S, IDLE_S = 0.05, 1.0
 """Bounds of the time between two turns, if nothing arrives."""
 END_WITHIN_S = 11.0
 """Time for requests under way to end: longer than adapters take, shorter than a service may take to stop."""
-REQUEST_WITHIN_S = 60.0
-"""No adapter takes this long. Its result is unknown from then on."""
 ENTRY_PAUSE_S, MAX_ENTRY_PAUSE_S = 1.0, 30.0
-"""Pauses of an entry that the far side put off, if it did not say how long; they double."""
-_COMMITTED: Isolation = "read_committed"
-OnSettled = Callable[[Planned, Settled], None]
+"""Pauses of an entry that the destination put off, if it did not say how long; they double."""
 
 
-class BotRunner:
-    """One bot. ``book`` is the fold so far. ``settled``: (intent, outcome) → count since the start.
-
-    ``on_settled`` is called after each result is durable, ``on_request`` with the seconds from a signal's arrival to its
-    request.
-    """
+class BotRunner(DeliveryRunner):
+    """One bot that trades. ``reconcile_s``: interval at which the destination's positions are read."""
 
     def __init__(
         self,
@@ -69,21 +57,13 @@ class BotRunner:
         address: KafkaAddress,
         topics: Topics,
         *,
-        clock: Callable[[], datetime] = utc_now,
-        on_settled: OnSettled = lambda _planned, _settled: None,
-        on_request: Callable[[float], None] = lambda _delay_s: None,
         reconcile_s: float = RECONCILE_S,
+        **observers: Unpack[Observers],
     ) -> None:
-        self.bot = bot
-        self.book = Book(bot.name)
-        self.settled: Counter[tuple[str, str]] = Counter()
-        self.ignored = 0
-        self.state: Literal["starting", "running"] = "starting"
+        super().__init__(bot, adapter, address, topics, **observers)
         self.far_side_away = ""
-        """Why the far side's positions could not be read last; empty if they were."""
-        self._adapter, self._address, self._topics, self._clock = adapter, address, topics, clock
-        self._log = KafkaLog(address)
-        self._on_settled, self._on_request, self._reconcile_s = on_settled, on_request, reconcile_s
+        """Why the destination's positions could not be read last; empty if they were."""
+        self._adapter, self._reconcile_s = adapter, reconcile_s
         self._wake = asyncio.Event()
         self._signals: list[tuple[float, Any]] = []
         self._deliveries: list[tuple[float, Any]] = []
@@ -94,32 +74,8 @@ class BotRunner:
         self._answers = True
         self._reading: asyncio.Task[Mapping[str, RemotePosition] | None] | None = None
         self._read_at = 0.0
-        self._running: asyncio.Task[Any] | None = None
         self._stopping: asyncio.Task[None] | None = None
-        self._ending = False
         self._at_last: asyncio.TimerHandle | None = None
-
-    async def run(self) -> None:
-        """Act until :meth:`stop`, also while Kafka or the far side is unavailable.
-
-        Raises:
-            ConfigError: the far side is not what the definition says, another process of this bot has started, or
-                live positions of another kind are open.
-            PermanentError: the far side wants no more requests.
-            NewerRecordError, NewerSignalError: a topic holds a record of a newer version.
-        """
-        self._running = asyncio.current_task()
-        if self._ending:
-            return
-        try:
-            await retry_while_unavailable(self._adapter.check, f"the far side of {self.bot.name}", unavailable=is_away)
-            await retry_while_unavailable(self._follow, f"the bot {self.bot.name}", unavailable=is_away)
-        finally:
-            if self._at_last is not None:
-                self._at_last.cancel()  # the task may go on with other work
-            for task in (*self._in_flight.values(), *filter(None, [self._reading, self._stopping])):
-                task.cancel()
-            await self._adapter.close()
 
     def stop(self) -> None:
         """End once the requests under way are settled, within ``END_WITHIN_S``. Nothing new begins."""
@@ -133,60 +89,45 @@ class BotRunner:
         """Look at the clock now, not within a second."""
         self._wake.set()
 
+    async def _end(self) -> None:
+        if self._at_last is not None:
+            self._at_last.cancel()  # the task may go on with other work
+        for task in (*self._in_flight.values(), *filter(None, [self._reading, self._stopping])):
+            task.cancel()
+        await super()._end()
+
     # Start
 
-    async def _follow(self) -> None:
-        self.state = "starting"
-        writer = DeliveryWriter(self._address, self._topics, self.bot.name)
-        try:
-            await writer.start()
-            self._signals.clear()
-            self._deliveries.clear()
-            halts_from = await self._load_book()
-            await self._renew_halts(writer)
-            signals, starts, arrived = await self._load_signals()
-            self._answered_ms = self._now_ms()
-            self._start_reading()
-            assert self._reading is not None
-            await asyncio.wait([self._reading])
-            async with (
-                self._log.follow(starts, isolation=_COMMITTED, wait_ms=25) as ours,
-                self._log.follow(halts_from) as halts,
-            ):
-                readers = [
-                    asyncio.create_task(self._read(ours, self._signals)),
-                    asyncio.create_task(self._read(halts, self._deliveries)),
-                ]
-                try:
-                    await self._act(writer, signals, arrived, readers)
-                finally:
-                    for reader in readers:
-                        reader.cancel()
-        finally:
-            await writer.stop()
+    async def _act(self, writer: DeliveryWriter) -> None:
+        self._signals.clear()
+        self._deliveries.clear()
+        halts_from = await self._load_book()
+        await self._renew_halts(writer)
+        signals, starts, arrived = await self._load_signals()
+        self._answered_ms = self._now_ms()
+        self._start_reading()
+        assert self._reading is not None
+        await asyncio.wait([self._reading])
+        async with (
+            self._log.follow(starts, isolation=COMMITTED, wait_ms=25) as ours,
+            self._log.follow(halts_from) as halts,
+        ):
+            readers = [
+                asyncio.create_task(self._read(ours, self._signals)),
+                asyncio.create_task(self._read(halts, self._deliveries)),
+            ]
+            try:
+                await self._reconcile(writer, signals, arrived, readers)
+            finally:
+                for reader in readers:
+                    reader.cancel()
 
     async def _load_book(self) -> dict[TopicPartition, int]:
-        """Fold the bot's deliveries; return where to follow halts from."""
-        topic, since = self._topics.deliveries, self._clock() - timedelta(days=DELIVERY_DAYS)
-        firsts = await starts_since(self._log, topic, epoch_ms(since))
-        ends = {tp: end for tp, (_, end) in (await self._log.bounds(topic)).items()}
-        book = Book(self.bot.name, adapter=self.bot.kind, mode=self.bot.mode)
-        every = Book(self.bot.name)
-        spans = {tp: (firsts[tp], end) for tp, end in ends.items()}
-        async for _, records in self._log.replay(spans, isolation=_COMMITTED):
-            for record in records:
-                if (said := self._decoded(record)) is not None:
-                    every.fold(int(append_ms(record)), said)
-                    book.fold(int(append_ms(record)), said)
+        book, every = Book(self.bot.name, adapter=self.bot.kind, mode=self.bot.mode), Book(self.bot.name)
+        ends = await self._fold_deliveries(book, every)
         self._refuse_others(every, book)
         self.book = book
         return ends
-
-    async def _renew_halts(self, writer: DeliveryWriter) -> None:
-        """Write old halts again, so that none is ever too old to be read."""
-        old_ms = epoch_ms(self._clock() - timedelta(days=DELIVERY_DAYS / 2))
-        if old := [halt for bot, halt in self.book.halts.items() if self.book.halted_ms[bot] < old_ms]:
-            await writer.append([("", halt) for halt in old])
 
     def _refuse_others(self, every: Book, book: Book) -> None:
         ours = {one.planned.id for one in book.positions()}
@@ -194,26 +135,18 @@ class BotRunner:
         if others:
             kinds = ", ".join(sorted({f"kind {one.adapter} in mode live" for one in others}))
             raise ConfigError(
-                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which nobody would close: define it "
-                f"so again and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
+                f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which this definition would not close: restore "
+                f"the old one and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
             )
 
     async def _load_signals(self) -> tuple[Signals, dict[TopicPartition, int], list[Signal]]:
         """Return the signals, where to follow them from, and those that arrived since the bot last wrote."""
         positions = self.book.positions()
         oldest = min((one.planned.planned_at for one in positions), default=self._clock()) - timedelta(days=1)
-        since = min(oldest, self._clock() - timedelta(days=SIGNAL_DAYS))
-        firsts = await starts_since(self._log, self._topics.signals, epoch_ms(since))
-        bounds = await self._log.bounds(self._topics.signals, isolation=_COMMITTED)
-        if not bounds:
-            raise ConfigError(
-                f"there is no topic {self._topics.signals}: start `newsproof up`, or create it with `newsproof topics create`, "
-                "or correct NEWSPROOF_TOPIC_PREFIX"
-            )
+        spans = await self._signal_spans(min(oldest, self._clock() - timedelta(days=SIGNAL_DAYS)))
         last_ms = max((max(d.planned_ms, d.settled_ms) for d in self.book.deliveries.values()), default=self._now_ms())
         signals, arrived = Signals(self.bot), []
-        spans = {tp: (min(firsts[tp], end), end) for tp, (_, end) in bounds.items()}
-        async for _, records in self._log.replay(spans, isolation=_COMMITTED):
+        async for _, records in self._log.replay(spans, isolation=COMMITTED):
             for record in records:
                 at_ms = int(append_ms(record))
                 signal = self._signal(record)
@@ -221,14 +154,14 @@ class BotRunner:
                     arrived.append(signal)
         if unknown := [one.planned for one in positions if one.planned.signal_id not in signals.latest]:
             log.error(
-                "the signals of these open positions are not on the topic any more, so they cannot be closed: close them at the far side",
+                "the signals of these open positions are not on the topic any more, so the bot cannot close them: close them at the destination by hand",
                 instruments=sorted({one.instrument for one in unknown}),
             )
         return signals, {tp: end for tp, (_, end) in spans.items()}, arrived
 
     # The loop
 
-    async def _act(
+    async def _reconcile(
         self, writer: DeliveryWriter, signals: Signals, arrived: list[Signal], readers: list[asyncio.Task[None]]
     ) -> None:
         self.state = "running"
@@ -281,7 +214,7 @@ class BotRunner:
         """Write the results of requests.
 
         Raises:
-            PermanentError: the far side wants no more requests.
+            PermanentError: the destination refuses all further requests.
         """
         results = list(self._results)
         records = [record for one in results if (record := self._settled_by(*one)) is not None]
@@ -292,13 +225,13 @@ class BotRunner:
             self._in_flight.pop(request.planned.id, None)
         if disabled := next((result for _, result, _ in results if result.outcome == "disabled"), None):
             raise PermanentError(
-                f"the far side of {self.bot.name} wants no more requests ({disabled.reason}); {len(self.book.positions())} "
+                f"the destination of {self.bot.name} refuses all further requests ({disabled.reason}); {len(self.book.positions())} "
                 "positions may be open there: correct its address, or close them by hand",
                 kind="refused",
             )
 
     def _settled_by(self, request: Request, result: Result, delay_s: float | None) -> Settled | None:
-        """Return the record of a result; None if the far side put the delivery off."""
+        """Return the record of a result; None if the destination put the delivery off."""
         id, is_exit = request.planned.id, request.planned.intent == "exit"
         answers = result.outcome != "unknown" and not (result.outcome == "throttled" and result.wait_s == 0)
         if answers and not self._answers:
@@ -327,23 +260,12 @@ class BotRunner:
             seconds=delay_s,
         )
 
-    async def _append(self, writer: DeliveryWriter, records: Sequence[DeliveryRecord]) -> None:
-        new = {record.id: record for record in records if isinstance(record, Planned)}
-        keyed = []
+    async def _append(self, writer: DeliveryWriter, records: Iterable[DeliveryRecord]) -> None:
+        records = list(records)
+        await super()._append(writer, records)
         for record in records:
-            if isinstance(record, Planned | Attempted | Settled):
-                id = record.id if isinstance(record, Planned) else record.delivery
-                planned = new.get(id) or self.book.deliveries[id].planned
-                keyed.append((f"{planned.adapter}:{planned.instrument}", record))
-        await writer.append(keyed)
-        at_ms = self._now_ms()
-        for record in records:
-            self.book.fold(at_ms, record)
             if isinstance(record, Settled):
-                of = self.book.deliveries[record.delivery].planned
-                self._wait_until_ms.pop(of.id, None)
-                self.settled[of.intent, record.outcome] += 1
-                self._on_settled(of, record)
+                self._wait_until_ms.pop(record.delivery, None)
 
     # Requests
 
@@ -367,12 +289,7 @@ class BotRunner:
         delay_s = None if arrived_s is None else asyncio.get_running_loop().time() - arrived_s
         if delay_s is not None:
             self._on_request(delay_s)
-        try:
-            async with asyncio.timeout(REQUEST_WITHIN_S):
-                result = await self._adapter.perform(order)
-        except Exception as exc:  # an adapter never raises; if one does, nobody knows what it did
-            log.exception("a request failed in an unforeseen way: report it", bot=self.bot.name)
-            result = Result(outcome="unknown", reason=f"{type(exc).__name__}: {exc}")
+        result = await self._result_of(self._adapter.perform(order))
         self._results.append((request, result, delay_s))
         self._wake.set()
 
@@ -382,7 +299,7 @@ class BotRunner:
         self._reading.add_done_callback(lambda _: self._wake.set())
 
     def _remote(self) -> Mapping[str, RemotePosition] | None:
-        """Return the far side's positions if they were read since the last turn."""
+        """Return the destination's positions if they were read since the last turn."""
         if self._reading is None or not self._reading.done():
             return None
         reading, self._reading = self._reading, None
@@ -390,7 +307,7 @@ class BotRunner:
             remote = reading.result()
         except NewsproofError as exc:
             if not self.far_side_away:
-                log.warning("the far side's positions cannot be read", bot=self.bot.name, why=str(exc))
+                log.warning("the destination's positions cannot be read", bot=self.bot.name, why=str(exc))
             self.far_side_away, self._answers = str(exc), False
             return None
         if remote is not None and not self._answers:
@@ -412,14 +329,8 @@ class BotRunner:
 
     def _take(self, signals: Signals, since: dict[str, float]) -> list[Signal]:
         """Fold what was read: halts, and signals. Return the signals that are new."""
-        for _, record in self._deliveries:
-            said = self._decoded(record)
-            if isinstance(said, HaltRequested | HaltLifted):  # the bot's own records are folded when they are written
-                self.book.fold(int(append_ms(record)), said)
-                self._stop_entries()
-                log.warning(
-                    "halted" if isinstance(said, HaltRequested) else "halt lifted", bot=self.bot.name, by=said.by
-                )
+        if self._take_halts(record for _, record in self._deliveries):
+            self._stop_entries()
         self._deliveries.clear()
         arrived = []
         for at, record in self._signals:
@@ -431,7 +342,7 @@ class BotRunner:
         return arrived
 
     def _stop_entries(self) -> None:
-        """While a halt closes positions, let the far side itself refuse entries, if it can."""
+        """While a halt closes positions, let the destination itself refuse entries, if it can."""
         halt = self.book.halt_of(self.bot.name)
         if halt is not None and halt.exit and isinstance(self._adapter, StopsEntries):
             self._stopping = asyncio.create_task(self._stopped(self._adapter))
@@ -440,30 +351,9 @@ class BotRunner:
         try:
             await far_side.stop_entries()
         except NewsproofError as exc:
-            log.error("the far side does not stop entries itself; the bot makes none", bot=self.bot.name, why=str(exc))
-
-    def _signal(self, record: Any) -> Signal | None:
-        try:
-            return read_signal(record)[0]
-        except NewerSignalError:
-            raise
-        except ContractError as exc:
-            self._ignore("signals", exc)
-            return None
-
-    def _decoded(self, record: Any) -> DeliveryRecord | None:
-        try:
-            return decode(record.value)
-        except NewerRecordError:
-            raise
-        except ContractError as exc:
-            self._ignore("deliveries", exc)
-            return None
-
-    def _ignore(self, topic: str, exc: ContractError) -> None:
-        self.ignored += 1
-        if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
-            log.warning("ignored: not a record of this topic", topic=topic, why=str(exc), so_far=self.ignored)
+            log.error(
+                "the destination does not stop entries itself; the bot makes none", bot=self.bot.name, why=str(exc)
+            )
 
     def _situation(self, arrived: Sequence[Signal], remote: Mapping[str, RemotePosition] | None) -> Situation:
         return Situation(
@@ -474,6 +364,3 @@ class BotRunner:
             wait_until_ms=dict(self._wait_until_ms),
             answered_ms=self._answered_ms,
         )
-
-    def _now_ms(self) -> int:
-        return epoch_ms(self._clock())

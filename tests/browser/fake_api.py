@@ -12,6 +12,7 @@ import mimetypes
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,9 @@ class FakeApi:
 
     def _told(self, answer: Callable[[web.Request], Any]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def tell(request: web.Request) -> web.StreamResponse:
-            return web.json_response(answer(request), headers={"cache-control": "no-store"})
+            told = answer(request)
+            told = await told if isawaitable(told) else told
+            return web.json_response(told, headers={"cache-control": "no-store"})
 
         return tell
 

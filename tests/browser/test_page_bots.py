@@ -13,13 +13,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TOLD = {
     "en-GB": (
         ("live", "not responding", "no entries, no exits", "exit not confirmed since 12 min ago", "3 attempts", "Last result: refused.", "freqtrade: market is closed"),
-        ("desk", "running", "1 closed trade: +5.91 % of one stake, after fees", "ETH/USDT", "2,310.50", "open", "skipped", "confidence 0.61 is below 0.70"),
+        ("desk", "running", "1 closed trade: +5.91 % of one stake, after fees", "ETH/USDT", "2,310.50", "open", "skipped", "confidence 0.61 is below 0.70",
+         "2,402.25", "+3.87 %", "no price known", "3 positions are open; the limit is 3", "Opposite signals", "Not entered yet", "Open positions: a price is not known"),
         ("group", "no process known here", "message", "@everyone <b>sell</b> [U+202E]now"),
-        ("hook", "BOTS_FILE does not define this bot here", "may be open", "never sent again"),
+        ("hook", "BOTS_FILE does not define this bot here", "may be open", "never sent again", "unknown"),
     ),
     "zh-CN": (
         ("live", "无响应", "不开仓、不平仓", "平仓未确认，始于 12分钟前", "已尝试 3 次", "最近结果：被拒绝。"),
-        ("desk", "运行中", "已平仓 1 笔", "+5.91 %", "持有中", "跳过", "“confidence 0.61 is below 0.70”"),
+        ("desk", "运行中", "已平仓 1 笔", "+5.91 %", "持有中", "跳过", "“confidence 0.61 is below 0.70”", "空仓", "暂无价格", "尚未开仓", "信号方向相反"),
         ("group", "此处没有已知进程"),
         ("hook", "没有定义这个机器人", "可能持有", "不会重发"),
     ),
@@ -52,15 +53,19 @@ async def test_a_halt_is_chosen_sent_said_and_ended_and_what_fails_is_said(fake:
     await page.get_by_role("button", name="Halt all bots").click()
     await page.get_by_role("button", name="Halt, keep positions").click()
     await page.get_by_text("All bots are halted by the web service.").wait_for()
-    assert await page.locator(".bot .tag.bad", has_text="halted").count() == 3
+    assert await page.locator(".bot .tag.bad", has_text="halted").count() == 4
     await page.get_by_role("button", name="Resume live").click()
     await comes_to_be(page.get_by_role("button", name="Resume live"), 0)
-    assert await page.locator(".bot .tag.bad", has_text="halted").count() == 3, "the halt of all remains"
+    assert await page.locator(".bot .tag.bad", has_text="halted").count() == 4, "the halt of all remains"
     await page.get_by_role("button", name="Resume all bots").click()
     await comes_to_be(page.locator(".bot .tag.bad", has_text="halted"), 0)
+    await page.get_by_role("button", name="Halt group").click()  # it has no positions to close
+    await comes_to_be(page.get_by_role("button", name="Halt and close positions"), 0)
+    await page.get_by_role("button", name="Halt orders").click()
+    await page.get_by_text("No orders; retractions and other messages continue.").wait_for()
     assert fake.bots.commands == [
         {"halt": {"bot": "live", "exit": True}}, {"halt": {"bot": None, "exit": False}},
-        {"resume": {"bot": "live"}}, {"resume": {"bot": None}},
+        {"resume": {"bot": "live"}}, {"resume": {"bot": None}}, {"halt": {"bot": "group", "exit": False}},
     ]  # fmt: skip
     fake.refusals["/api/v1/bots"] = (503, {"error": "Kafka is not responding", "do": "wait"})
     await page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ import pandas as pd
 import pytest
 
 from infra.embedded.child import ChildProcess, free_ports
-from infra.embedded.kafka.jars import default_cache_dir
 from schemas.errors import ConfigError, TransientError
+from tests.foreign_environments import environment_with
 from tests.infra.fakes.binance import FakeBinance
 from tests.infra.fakes.freqtrade import PASSWORD, USERNAME, WALKED, adapter, order, walk
 
@@ -32,14 +30,7 @@ pytestmark = [pytest.mark.foreign, pytest.mark.timeout(180, func_only=True)]
 @pytest.fixture(scope="session")
 def freqtrade() -> Path:
     """The program, installed at the first run."""
-    place = default_cache_dir() / FREQTRADE.replace("==", "-")
-    python, ready = place / "bin" / "python", place / "ready"
-    if not ready.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
-        subprocess.run([python, "-m", "pip", "install", *quiet, FREQTRADE], check=True)
-        ready.touch()
-    return place / "bin" / "freqtrade"
+    return environment_with(FREQTRADE) / "freqtrade"
 
 
 def config(place: Path, exchange: str, port: int, **changes: Any) -> Path:

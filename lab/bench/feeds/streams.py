@@ -165,19 +165,29 @@ async def _publish(w: World, wanted: int) -> None:
 
 
 def _signal(w: World, number: int, sent: float) -> dict[str, Any]:
+    return published(w, made_signal(number, notes=f"{number} {sent}"))
+
+
+def made_signal(number: int, **changes: Any) -> Signal:
+    """Return the confirmed order to sell of this number, decided and published now."""
     now = datetime.now(UTC)
-    one = Signal(
-        schema_version=SIGNAL_SCHEMA_VERSION, signal_id=uuid5("bench", str(number)), revision=1, supersedes=None,
-        stage="final", verdict="confirmed", unchecked_reason=None, supporting_sources=3, summary_zh=None, summary_en=None,
-        case_id=uuid5("bench case", str(number)), summary="An exchange halts withdrawals " * 5,
-        event_type="hack", asset="BTC", asset_name="Bitcoin", symbol=None, venue=None, action="sell", direction="short",
-        confidence=0.8, confidence_calibrated=None, preliminary_confidence=0.6, strength="high", timeframe="short",
-        horizon=3600, valid_until=now, decided_at=now, published_at=now, reference_price=None,
-        notes=f"{number} {sent}", links=("https://a.example/1", "https://b.example/2"), evidence=(),
-        independent_sources=2, risk_flags=("offline",), adjustments=(), prompt_versions=(), model=None,
-        provider_mode="simulated", news_source="bench", language="en",
-    )  # fmt: skip
-    env = Envelope(id="cause", type="", case_id=one.case_id, causation_id=None, run_id="live", time=now)
+    given: dict[str, Any] = {
+        "schema_version": SIGNAL_SCHEMA_VERSION, "signal_id": uuid5("bench", str(number)), "revision": 1, "supersedes": None,
+        "stage": "final", "verdict": "confirmed", "unchecked_reason": None, "supporting_sources": 3, "summary_zh": None,
+        "summary_en": None, "case_id": uuid5("bench case", str(number)), "summary": "An exchange halts withdrawals " * 5,
+        "event_type": "hack", "asset": "BTC", "asset_name": "Bitcoin", "symbol": None, "venue": None, "action": "sell",
+        "direction": "short", "confidence": 0.8, "confidence_calibrated": None, "preliminary_confidence": 0.6,
+        "strength": "high", "timeframe": "short", "horizon": 3600, "valid_until": now, "decided_at": now,
+        "published_at": now, "reference_price": None, "notes": "", "links": ("https://a.example/1", "https://b.example/2"),
+        "evidence": (), "independent_sources": 2, "risk_flags": ("offline",), "adjustments": (), "prompt_versions": (),
+        "model": None, "provider_mode": "simulated", "news_source": "bench", "language": "en",
+    }  # fmt: skip
+    return Signal(**given | changes)
+
+
+def published(w: World, one: Signal) -> dict[str, Any]:
+    """Return the record of a signal as ``publish`` writes it."""
+    env = Envelope(id="cause", type="", case_id=one.case_id, causation_id=None, run_id="live", time=one.decided_at)
     return _record(one, env, w.topics.cases, 0, 0)
 
 

@@ -1,16 +1,12 @@
-"""A bot as a process: built from its definition, acts until a signal. And what bots hold, for those who ask."""
+"""A bot as a process: built from its definition, acts until a signal. Halts, and the check of a destination."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 import structlog
-from aiokafka import TopicPartition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from infra.bots.definition import BotDefinition, read_bots
@@ -22,17 +18,16 @@ from newsproof.app.composition import address_of, topics_of
 from newsproof.app.processes.health import serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import build_info, histogram_of
-from schemas.deliveries import HaltLifted, HaltRequested, known
+from schemas.deliveries import HaltLifted, HaltRequested
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from streams.bots.book import Book
+from streams.bots.delivery_runner import DeliveryRunner, OnSettled
 from streams.bots.message_runner import MessageRunner
-from streams.bots.runner import DELIVERY_DAYS, BotRunner, OnSettled
+from streams.bots.runner import BotRunner
 from streams.bots.writer import append_halt
 from streams.effects.meter import Latencies
 from streams.journal.appender import Appender
-from streams.journal.clock import append_ms, utc_now
-from streams.journal.log import KafkaLog, starts_since
+from streams.journal.clock import utc_now
 
 log = structlog.get_logger(__name__)
 
@@ -68,9 +63,11 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     """
     signalled = shutdown_on_signal()
     bot = bot_of(settings, name)
+    if settings.metrics_port is None:  # the page finds the process by it, on a free port of this machine
+        settings = settings.model_copy(update={"metrics_port": 0})
     address, topics = address_of(settings), topics_of(settings)
     delays = Latencies()
-    runner: BotRunner | MessageRunner
+    runner: DeliveryRunner
     if KINDS[bot.kind].messages is None:
         adapter = order_adapter(bot, settings)
         runner = BotRunner(bot, adapter, address, topics, on_settled=on_settled, on_request=delays.add)
@@ -85,7 +82,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
     log.info("bot ended in order", bot=name)
 
 
-def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
+def bot_unready(runner: DeliveryRunner) -> dict[str, str]:
     """Return what the bot still waits for."""
     return (
         {} if runner.state == "running" else {"log": "reading its deliveries and the signals, or Kafka is unavailable"}
@@ -95,7 +92,7 @@ def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
 class BotMetrics:
     """The collector of a bot. ``delays``: from signals' arrival to their requests."""
 
-    def __init__(self, runner: BotRunner | MessageRunner, delays: Latencies) -> None:
+    def __init__(self, runner: DeliveryRunner, delays: Latencies) -> None:
         self._runner, self._delays = runner, delays
 
     def collect(self) -> Iterator[Metric]:
@@ -132,83 +129,11 @@ class BotMetrics:
 # What people ask and say
 
 
-class BotView(msgspec.Struct, frozen=True, kw_only=True):
-    """One bot for people. ``open``: positions that are open or may be; ``pending_exits``: not confirmed exits.
-
-    ``halted_by`` is None unless a halt holds it; ``halt_exits``: that halt closes positions. ``entries_today``: of this
-    UTC day.
-    """
-
-    name: str
-    kind: str
-    mode: Literal["paper", "live"]
-    open: int
-    pending_exits: int
-    entries_today: int
-    halted_by: str | None
-    halt_exits: bool
-
-
-class DeliveryBook:
-    """The fold of the deliveries of one bot, or of all, for those who look. Each reading continues from the last.
-
-    ``keep``: as of :meth:`streams.bots.book.Book.forget`; None forgets nothing.
-    """
-
-    def __init__(
-        self, address: KafkaAddress, topics: Topics, bot: str | None = None, *, keep: int | None = None
-    ) -> None:
-        self._log, self._topic, self._book, self._keep = KafkaLog(address), topics.deliveries, Book(bot), keep
-        self._next: dict[TopicPartition, int] = {}
-        self._reading = asyncio.Lock()
-
-    async def read(self) -> Book:
-        """Return the book up to the present end."""
-        async with self._reading:
-            bounds = await self._log.bounds(self._topic, isolation="read_committed")
-            if not self._next:
-                since = epoch_ms(utc_now() - timedelta(days=DELIVERY_DAYS))
-                self._next = await starts_since(self._log, self._topic, since)
-            spans = {tp: (min(self._next.get(tp, 0), end), end) for tp, (_, end) in bounds.items()}
-            async for tp, records in self._log.replay(spans, isolation="read_committed"):
-                for record in records:
-                    if (said := known(record.value)) is not None:  # the bots log others
-                        self._book.fold(int(append_ms(record)), said)
-                    self._next[tp] = record.offset + 1
-                if self._keep is not None:
-                    self._book.forget(self._keep)
-            return self._book
-
-
-async def read_book(address: KafkaAddress, topics: Topics, bot: str | None = None) -> Book:
-    """Return the fold of the deliveries of one bot, or of all, up to the present end."""
-    return await DeliveryBook(address, topics, bot).read()
-
-
-async def views(settings: Settings, address: KafkaAddress, topics: Topics) -> list[BotView]:
-    """Return every defined bot, in the file's order."""
-    today = int(datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
-    found = []
-    for bot in bots_of(settings).values():
-        book = await read_book(address, topics, bot.name)
-        halt = book.halt_of(bot.name)
-        found.append(
-            BotView(
-                name=bot.name,
-                kind=bot.kind,
-                mode=bot.mode,
-                open=len(book.positions()),
-                pending_exits=len(book.pending_exits()),
-                entries_today=book.entered(today),
-                halted_by=None if halt is None else halt.by,
-                halt_exits=halt is not None and halt.exit,
-            )
-        )
-    return found
-
-
 async def halt(address: KafkaAddress, topics: Topics, bot: str | None, *, exit: bool, by: str) -> HaltRequested:
-    """Forbid entries of one bot, or of all; with ``exit``, close their positions, too. Return the durable record."""
+    """Forbid entries, and orders to people, of one bot or of all; with ``exit``, close their positions, too.
+
+    Return the durable record.
+    """
     record = HaltRequested(id=str(uuid.uuid4()), bot=bot, exit=exit, by=by)
     await _append(address, topics, record)
     return record

@@ -69,7 +69,7 @@ def verify_command(
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> None:
-    """Compare the log with what was published: name each signal that was changed, moved, removed or added.
+    """Compare the log with the published record: list each signal that was changed, moved, removed or added.
 
     Exit status 1 if anything differs.
     """
@@ -80,7 +80,7 @@ def verify_command(
         table(
             ("day", "what", "signal", "revision", "how"),
             [(d.day, d.kind, d.signal_id or "–", d.revision or "–", d.what) for d in found],
-            title=f"{counted(len(found), 'difference')} between the log and what was published",
+            title=f"{counted(len(found), 'difference')} between the log and the published record",
             right=("revision",),
         )
     else:

@@ -334,7 +334,7 @@ def export_signals(
     if as_json:
         json_line(done)
         return
-    say_result(f"{counted(done.rows, 'row')} in {done.file}, {done.live} of them of live news.")
+    say_result(f"Wrote {counted(done.rows, 'row')} to {done.file}; {done.live} of them from live news.")
 
 
 class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import getpass
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +26,7 @@ NameOrAll = Annotated[
 
 @bots.command("list")
 def list_bots(ctx: typer.Context, as_json: JsonLines = False) -> None:
-    """List the defined bots with their open positions, pending exits and halts."""
+    """List the bots: what signals ask of each, what it holds, sent and refused, its paper profit and its halts."""
     run(_list(of(ctx), as_json=as_json), late_logs=True)
 
 
@@ -52,7 +53,7 @@ def demo(
 
 @bots.command()
 def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
-    """Check a bot's definition, its secret and its far side. Sends no order."""
+    """Check a bot's definition, its secret and its destination. Sends no order and no message."""
     run(_check(of(ctx), name, as_json=as_json), late_logs=True)
 
 
@@ -65,7 +66,10 @@ def halt(
     ] = False,
     as_json: JsonObject = False,
 ) -> None:
-    """Stop new entries of one bot, or of all bots, within two seconds."""
+    """Stop new entries, and orders to people, of one bot or of all bots, within two seconds.
+
+    Exits, retractions and other messages continue.
+    """
     run(_halt(of(ctx), name, exit_positions=exit_positions, as_json=as_json), late_logs=True)
 
 
@@ -76,18 +80,42 @@ def resume(ctx: typer.Context, name: NameOrAll = None, as_json: JsonObject = Fal
 
 
 async def _list(invocation: Invocation, *, as_json: bool) -> None:
+    from infra.bots.table import exchange_prices, imported_prices
     from newsproof.app.data_access import open_log
-    from newsproof.app.processes.bots import bots_of, views
+    from newsproof.app.processes.bots import bots_of
+    from newsproof.app.processes.bots_view import BotsReader
+    from newsproof.web.processes import Processes
 
-    bots_of(invocation.settings())  # a wrong file is told before a server starts
+    bots = bots_of(invocation.settings())  # a wrong file is reported before a server starts
     async with open_log(invocation) as log:
-        rows = await views(log.settings, log.address, log.topics)
+        at = log.settings
+        prices = {"exchange": lambda: exchange_prices(at), "imported": lambda: imported_prices(at)}
+        reader = BotsReader(log.address, log.topics, prices)
+        try:
+            processes, _ = await Processes(at.newsproof_data_dir).look()
+            rows = await reader.items(bots, {one.name: one.state for one in processes})
+        finally:
+            await reader.close()
     if as_json:
         json_lines(rows)
         return
-    columns = ("bot", "kind", "mode", "open", "pending exits", "entries today", "halted by")
-    cells = [(r.name, r.kind, r.mode, r.open, r.pending_exits, r.entries_today, r.halted_by or "") for r in rows]
-    table(columns, cells, right=("open", "pending exits", "entries today"))
+    columns = ("bot", "kind", "mode", "desired", "open", "pending exits", "entries today", "open profit", "halted by")
+    cells = [
+        (row["name"], row["kind"], row["mode"], _number_desired(row["desired"]), row["open"], row["pending_exits"],
+         row["entries_today"], _open_profit(row["paper"]), row["halted_by"] or "")
+        for row in rows
+    ]  # fmt: skip
+    table(columns, cells, right=("desired", "open", "pending exits", "entries today", "open profit"))
+
+
+def _number_desired(wanted: Sequence[Mapping[str, Any]] | None) -> str:
+    return "" if wanted is None else str(sum(one["side"] is not None for one in wanted))
+
+
+def _open_profit(paper: Mapping[str, Any] | None) -> str:
+    if paper is None or not paper["open"]:
+        return ""
+    return "no price known" if paper["open_profit"] is None else f"{paper['open_profit']:+.2%}"
 
 
 async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
@@ -129,7 +157,7 @@ async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
         say_result(f"{name} is ready. It sends messages to people and makes no orders.")
         return
     there = found["open_at_far_side"]
-    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
+    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
     say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
 
 
@@ -137,20 +165,21 @@ async def _halt(invocation: Invocation, name: str | None, *, exit_positions: boo
     from newsproof.app.data_access import log_to_read
     from newsproof.app.processes.bots import bot_of, halt
 
-    if name is not None:
-        bot_of(invocation.settings(), name)
+    messages = name is not None and bot_of(invocation.settings(), name).kind == "notify"
     async with log_to_read(invocation) as log:
         record = await halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
     closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
     resumed = f"newsproof bots resume {name or ''}".strip()
-    json_line(record) if as_json else say_result(
-        f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
-    )
+    does = f"makes no new entries {closing}"
+    if messages:
+        does = "sends no new orders. Retractions and its other messages continue"
+    json_line(record) if as_json else say_result(f"{name or 'Every bot'} {does}. To end the halt: {resumed}")
 
 
 async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) -> None:
     from newsproof.app.data_access import log_to_read
-    from newsproof.app.processes.bots import bot_of, read_book, resume
+    from newsproof.app.processes.bots import bot_of, resume
+    from newsproof.app.processes.bots_view import read_book
 
     if name is not None:
         bot_of(invocation.settings(), name)
@@ -162,7 +191,7 @@ async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) ->
         json_line(record)
     elif remains:
         say_result(
-            f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
+            f"The halt of {name} has ended, but all bots are still halted: end that with `newsproof bots resume`"
         )
     else:
-        say_result(f"{name or 'Every bot'} may enter again.")
+        say_result(f"{name or 'Every bot'} is no longer halted.")

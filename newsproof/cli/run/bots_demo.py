@@ -44,6 +44,7 @@ from schemas.envelope import OFFSET, PARTITION
 from schemas.errors import TransientError
 from schemas.signals import ACTED_ON, WITHDRAWN, Signal
 from schemas.topics import Topics
+from streams.bots.delivery_runner import DeliveryRunner
 from streams.bots.message_runner import MessageRunner
 from streams.bots.runner import BotRunner
 from streams.journal.case_reading import read_signals
@@ -376,7 +377,7 @@ class _Play:
         messages = MessageRunner(
             chat, message_adapter(chat, (token,)), address, topics, page="https://newsproof.invalid/", **more
         )
-        running: Sequence[BotRunner | MessageRunner] = (*self._runners, messages)
+        running: Sequence[DeliveryRunner] = (*self._runners, messages)
         self._tasks = [asyncio.create_task(one.run()) for one in running]
         try:
             if not await self._until(lambda: all(one.state == "running" for one in running)):

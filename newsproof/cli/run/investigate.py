@@ -62,7 +62,7 @@ def investigate(
 
     Offline, the bundled corpus covers DeepSeek, Kraken, Tether and Uniswap.
 
-    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
+    Uses the pipeline that is running on the data directory. If none is running, starts one and stops it at the end.
     """
     wanted = Wanted(subject=subject, as_of=as_of, rounds=rounds, searches=searches, follow=follow)
     raise typer.Exit(run(run_investigation(of(ctx), wanted, as_json=as_json)))

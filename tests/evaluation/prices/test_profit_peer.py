@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ import pytest
 
 from evaluation.prices.ledger import Ledger, ledger_of, mark_trade
 from evaluation.prices.trades import CENT, Order, TradeRules
-from infra.embedded.kafka.jars import default_cache_dir
 from schemas.prices import PriceSeries
 from tests.evaluation.prices.peer import made_trades
 from tests.evaluation.prices.peer.made_trades import BARS, HOUR, RULES, START
+from tests.foreign_environments import VECTORBT, environment_with
 
 PEER = Path(__file__).with_name("peer")
-VECTORBT = "vectorbt==1.2.0"
 STORED = json.loads((PEER / "vectorbt_ledger.json").read_text("utf-8"))
 
 
@@ -77,7 +75,7 @@ def _sharpe(returns: list[float]) -> float:
 @pytest.mark.foreign
 @pytest.mark.timeout(1800)
 def test_vectorbt_says_today_what_is_stored() -> None:
-    python = _vectorbt_python()
+    python = environment_with(VECTORBT) / "python"
     done = subprocess.run([python, PEER / "vectorbt_ledger.py"], capture_output=True, check=True, env={})
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["made_by"] == STORED["made_by"]
@@ -85,15 +83,3 @@ def test_vectorbt_says_today_what_is_stored() -> None:
     assert said["daily_equity"] == pytest.approx(STORED["daily_equity"], abs=1e-3)
     for figure in ("fees", "sharpe", "max_drawdown_share"):
         assert said[figure] == pytest.approx(STORED[figure], rel=1e-6)
-
-
-def _vectorbt_python() -> Path:
-    """Return the Python of an environment with vectorbt, made at the first run (about a minute, 700 MB)."""
-    place = default_cache_dir() / VECTORBT.replace("==", "-")
-    python, ready = place / "bin" / "python", place / "ready"
-    if not ready.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
-        subprocess.run([python, "-m", "pip", "install", *quiet, VECTORBT], check=True)
-        ready.touch()
-    return python

@@ -9,11 +9,11 @@ import pytest
 
 from infra.bots.adapter import Order
 from infra.bots.definition import BotDefinition
-from infra.bots.paper import BarPrices, ExchangePrices, ImportedPrices, Paper, paper_book
+from infra.bots.paper import BarPrices, ExchangePrices, ImportedPrices, Mark, Paper, paper_book
 from infra.clickhouse.client import ClickHouse
 from infra.market.exchanges import exchanges
 from schemas.deliveries import DeliveryRecord, Planned, Settled, Side
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, TransientError
 from schemas.prices import PriceSeries
 from tests.builders import signal
 from tests.evaluation.stored import store_prices
@@ -62,10 +62,15 @@ async def test_a_buyer_pays_the_ask_a_seller_gets_the_bid_and_an_exit_waits_for_
         both = exchanges(coinbase=first.url, binance=second.url, timeout_s=5, correct="")
         paper = Paper(bot(fee_bps=20), ExchangePrices(both))
         result = await paper.perform(given)
+        mark = await ExchangePrices(both).mark("BTC/USDT", AT, buys=(given.intent == "enter") == (given.side == "long"))
+        assert mark == Mark(price, AT) if price else "coinbase" in str(mark)
         if outcome == "delivered":
             await paper.check()
-        else:
+        elif outcome == "refused":
             with pytest.raises(ConfigError, match=r"\[b\] map: BTC/USDT has no price \(coinbase"):
+                await paper.check()
+        else:  # an exchange that does not answer is no fault of the map: the bot waits
+            with pytest.raises(TransientError, match="no price of BTC/USDT now"):
                 await paper.check()
         await paper.close()
     assert (result.outcome, result.price) == (outcome, price), result
@@ -92,12 +97,17 @@ async def test_imported_bars_fill_at_the_first_open_from_the_order_on() -> None:
         Paper(bot(map={"BTC": "bitcoin"}), BarPrices([]))
 
 
-async def test_bars_are_those_of_the_imports_in_clickhouse(clickhouse: ClickHouse) -> None:
+async def test_bars_are_those_of_the_imports_in_clickhouse_and_the_newest_is_the_mark(clickhouse: ClickHouse) -> None:
     await store_prices(clickhouse, 1, "csv:a.csv", BARS)
     prices = ImportedPrices(clickhouse)
     assert await prices.price("BTC/USDT", AT, buys=True) == 101.0
+    assert await prices.mark("BTC/USDT", AT, buys=True) == Mark(100.0, AT - timedelta(seconds=150))
+    assert "no prices of BTC/USDT on 2024-06-07" in str(
+        await prices.mark("BTC/USDT", AT + timedelta(days=2), buys=True)
+    )
     assert "newsproof outcomes import" in str(await prices.price("BTC/USDT", AT + timedelta(days=9), buys=True))
-    assert "set CLICKHOUSE_URL" in str(await ImportedPrices(None).price("BTC/USDT", AT, buys=True))
+    for ask in (ImportedPrices(None).price, ImportedPrices(None).mark):
+        assert "set CLICKHOUSE_URL" in str(await ask("BTC/USDT", AT, buys=True))
 
 
 def test_the_profit_is_a_share_of_the_stake_after_the_fees_of_both_fills() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from schemas.deliveries import Planned, Settled
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 from tests.infra.fakes.webhooks import SECRET
-from tests.newsproof.signal_samples import NOW
+from tests.newsproof.signal_samples import NOW, signal, write_signals
 
 
 def test_bots_are_listed_checked_halted_and_resumed(
@@ -36,20 +39,29 @@ def test_bots_are_listed_checked_halted_and_resumed(
         said()
     file.write_text(
         '[desk-1]\nkind = "webhook"\nmode = "live"\nurl = "https://desk.example/hook"\nmap = { BTC = "BTC/USDT" }\n'
+        '[chat]\nkind = "notify"\n'
     )
     with pytest.raises(ConfigError, match="BOT_SECRET_DESK_1 is not set"):
         said("check", "desk-1")
     monkeypatch.setenv("BOT_SECRET_DESK_1", SECRET)
-    assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. It does not say what it holds.\n"
-    with pytest.raises(ConfigError, match="defines no bot 'other': write one of desk-1"):
+    assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. Its open positions cannot be read.\n"
+    with pytest.raises(ConfigError, match="defines no bot 'other': write one of desk-1, chat"):
         said("halt", "other")
-    assert "Every bot makes no entries any more and closes its positions" in said("halt", "--exit")
+    assert "Every bot makes no new entries and closes its positions" in said("halt", "--exit")
     assert json.loads(said("halt", "desk-1", "--json"))["exit"] is False
-    (row,) = map(json.loads, said("--json").splitlines())
+    until = datetime.now(UTC) + timedelta(days=1)
+    wanted = {"provider_mode": "live", "action": "buy", "risk_flags": (), "valid_until": until}
+    asyncio.run(write_signals(address, made_topics, signal("a", **wanted)))
+    row, chat = map(json.loads, said("--json").splitlines())
     assert (row["name"], row["open"], row["halted_by"] is not None, row["halt_exits"]) == ("desk-1", 0, True, True)
-    assert "desk-1 has no halt of its own any more, but all bots are halted" in said("resume", "desk-1")
-    assert said("resume") == "Every bot may enter again.\n"
-    assert "desk-1" in said() and json.loads(said("list", "--json"))["halted_by"] is None
+    assert (row["desired"], chat["desired"], chat["halt_exits"]) == ([], None, True), "the halt closes everything"
+    assert "chat sends no new orders. Retractions and its other messages continue." in said("halt", "chat")
+    assert "The halt of desk-1 has ended, but all bots are still halted" in said("resume", "desk-1")
+    assert said("resume") == "Every bot is no longer halted.\n"
+    assert re.search(r"desk-1 .*webhook .*live [│ ]+1 [│ ]+0 ", said()), "desired beside open"
+    row, _ = map(json.loads, said("list", "--json").splitlines())
+    assert row["halted_by"] is None
+    assert [(one["side"], one["held"]) for one in row["desired"]] == [("long", False)]
 
 
 def test_a_delivery_is_one_line_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,7 @@ async def test_entries_that_a_bot_made_twice_are_found(world: World) -> None:
 
     exit = replace(entry("x", "1"), intent="exit", entry="1")
     report = await write_all(
-        entry("1", "1"), tried("1"), tried("1", 2), said("1", "delivered"),  # put off by the far side, and sent again
+        entry("1", "1"), tried("1"), tried("1", 2), said("1", "delivered"),  # put off by the destination, and sent again
         exit, tried("x"), said("x", "unknown"), tried("x", 2), said("x", "delivered"),  # an exit is sent until it is done
         entry("2", "2", "paper"), tried("2"), said("2", "delivered"),  # first on paper, then live
         entry("2", "2"), tried("2"), said("2", "refused"),

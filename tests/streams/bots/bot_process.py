@@ -36,8 +36,9 @@ BOT = BotDefinition(
 
 
 def deeds(file: Path) -> list[dict[str, Any]]:
-    """What the receiver did, in order."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    """What the receiver did, in order. A line that is being written counts once it ends."""
+    whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def positions(file: Path) -> dict[str, dict[str, Any]]:

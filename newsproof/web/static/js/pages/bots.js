@@ -7,7 +7,7 @@ import { clock, figure, known, number, signed } from "../format.js";
 import { asWritten, t } from "../i18n.js";
 import { announce, empty, failed, loading } from "../states.js";
 import { stackedTable } from "../tables.js";
-import { agoTime, whileSeen } from "../times.js";
+import { agoTime, exactTime, whileSeen } from "../times.js";
 
 const EVERY_MS = 5_000;
 const TRADES = 5;
@@ -60,36 +60,37 @@ export function mount(main, { signal, setTitle }) {
   function card(bot, allHalted) {
     const trades = new Map((bot.paper?.trades ?? []).map((one) => [one.entry, one]));
     const closed = [...trades.values()].filter((one) => one.exited_at).slice(0, TRADES);
-    const orders = bot.kind !== "notify"; // a halt does not stop messages
+    const orders = bot.kind !== "notify";
     const holds = orders || bot.positions.length > 0;
     return h("section", { class: "card bot", "aria-label": t("bots.of", { bot: bot.name }) }, h("div", { class: "row" }, h("h2", {}, words(bot.name)), h("span", { class: "tag" }, words(t(`bots.kind.${bot.kind}`))),
       orders && h("span", { class: `tag ${bot.mode === "live" ? "warn" : ""}` }, t(`bots.mode.${bot.mode}`)),
       h("span", { class: `state-dot ${{ ready: "on", waits: "busy", away: "lost" }[bot.process] ?? ""}` }, t(`bots.process.${bot.process ?? "unknown"}`)),
-      orders && (bot.halts.length > 0 || allHalted) && h("span", { class: "tag bad" }, t("bots.halted")),
-      h("span", { class: "row bot-do" }, orders && button(t("bots.halt"), () => ask(bot.name), `halt ${bot.name}`, t("bots.halt.of", { bot: bot.name })),
+      (bot.halts.length > 0 || allHalted) && h("span", { class: "tag bad" }, t("bots.halted")),
+      h("span", { class: "row bot-do" }, button(t("bots.halt"), () => ask(bot.name, orders), `halt ${bot.name}`, t("bots.halt.of", { bot: bot.name })),
         bot.halts.length > 0 && button(t("bots.resume"), () => send("resume", { bot: bot.name }, `halt ${bot.name}`), `resume ${bot.name}`, t("bots.resume.of", { bot: bot.name })))),
     !["ready", "waits"].includes(bot.process) && [h("p", { class: "hint" }, t("bots.not_running")), bot.defined && ownCommand(`bots run ${bot.name}`)],
     !bot.defined && h("p", { class: "notice warn" }, t("bots.undefined")),
-    bot.halts.map((one) => h("p", { class: "notice warn" }, halted(one, "bots.halted.single"))),
+    bot.halts.map((one) => h("p", { class: "notice warn" }, halted(one, "bots.halted.single", orders))),
     holds && h("h3", {}, t("bots.positions")),
-    holds && (bot.positions.length ? positions(bot, trades) : h("p", { class: "hint" }, t("bots.positions.none"))),
+    holds && positions(bot),
     bot.paper && h("h3", {}, t("bots.paper")),
-    bot.paper && h("p", {}, t("bots.paper.profit", { n: bot.paper.closed, profit: percent(bot.paper.profit) })),
+    bot.paper && h("p", {}, t("bots.paper.profit", { n: bot.paper.closed, profit: percent(bot.paper.profit) }), " ",
+      bot.paper.open > 0 && (bot.paper.open_profit === null ? t("bots.paper.open.unknown") : t("bots.paper.open", { n: bot.paper.open, profit: percent(bot.paper.open_profit) }))),
     closed.length > 0 && stackedTable(t("bots.paper"), [[t("bots.instrument")], [t("bots.side")], [t("bots.entry"), 1], [t("bots.exit"), 1], [t("bots.profit"), 1]], closed.map((one) => h("tr", {},
       h("th", { scope: "row" }, words(one.instrument)), h("td", {}, t(`bots.${one.side}`)), h("td", { class: "n" }, price(one.entry_price)), h("td", { class: "n" }, price(one.exit_price)), h("td", { class: "n" }, percent(one.profit))))),
     h("h3", {}, t("bots.deliveries")), bot.deliveries.length ? deliveries(bot) : h("p", { class: "hint" }, t("bots.deliveries.none")));
   }
 
   /** What a halt does to positions is chosen before it is sent, and the focus is on "cancel": Enter twice in a row halts nothing. */
-  function ask(bot) {
+  function ask(bot, orders = true) {
     const key = bot === null ? "halt" : `halt ${bot}`;
     const cancel = () => {
       replace(told);
       focusOn(key);
     };
-    const question = bot === null ? t("bots.halt.sure.all") : t("bots.halt.sure", { bot });
+    const question = bot === null ? t("bots.halt.sure.all") : t(orders ? "bots.halt.sure" : "bots.halt.sure.messages", { bot });
     replace(told, h("div", { class: "notice warn row", role: "group", "aria-label": question }, h("span", {}, question), button(t("bots.halt.no"), cancel, "no"),
-      button(t("bots.halt.keep"), () => send("halt", { bot, exit: false }, key), "keep"), button(t("bots.halt.exit"), () => send("halt", { bot, exit: true }, key), "exit")));
+      button(t(orders ? "bots.halt.keep" : "bots.halt.messages"), () => send("halt", { bot, exit: false }, key), "keep"), orders && button(t("bots.halt.exit"), () => send("halt", { bot, exit: true }, key), "exit")));
     told.querySelector("button").focus();
   }
 
@@ -117,23 +118,41 @@ export function mount(main, { signal, setTitle }) {
 const price = (value) => known(value) && (value >= 1 ? number(value, 2) : figure(value));
 const percent = (share) => (share === null ? "–" : `${signed(100 * share)} %`);
 
-function halted(one, key) {
+function halted(one, key, orders = true) {
   const by = one.by === "the web service" ? t("bots.web") : one.by;
-  return h("span", {}, words(t(key, { by })), " ", t(one.exit ? "bots.halted.exit" : "bots.halted.keep"), " ", agoTime(one.at));
+  const does = !orders ? "bots.halted.messages" : one.exit ? "bots.halted.exit" : "bots.halted.keep";
+  return h("span", {}, words(t(key, { by })), " ", t(does), " ", agoTime(one.at));
 }
 
-function positions(bot, trades) {
-  const rows = bot.positions.map((one) => h("tr", {}, h("th", { scope: "row" }, words(one.instrument)), h("td", {}, t(`bots.${one.side}`)), h("td", { class: "text" }, state(one, bot)),
-    h("td", { class: "n" }, price(trades.get(one.id)?.entry_price)), h("td", {}, agoTime(one.since))));
-  return stackedTable(t("bots.positions"), [[t("bots.instrument")], [t("bots.side")], [t("bots.state")], [t("bots.entry"), 1], [t("bots.since")]], rows);
+/** One row per instrument that is desired or held: the two beside each other. Prices are of fills on paper alone. */
+function positions(bot) {
+  const wanted = new Map((bot.desired ?? []).map((one) => [one.instrument, one]));
+  const lacking = [...wanted.values()].filter((one) => !bot.positions.some((held) => held.instrument === one.instrument));
+  if (!bot.positions.length && !lacking.length) return h("p", { class: "hint" }, t(bot.desired === null ? "bots.positions.none" : "bots.positions.flat"));
+  const priced = bot.positions.some((one) => one.paper);
+  const prices = (paper) => priced && [h("td", { class: "n" }, price(paper?.entry_price)), h("td", { class: "n" }, paper && (paper.mark ? [price(paper.mark.price), " ", agoTime(paper.mark.at, { class: "small" })] : missing(paper))),
+    h("td", { class: "n" }, paper?.mark && percent(paper.profit))];
+  const row = (one, desired, held, paper, since) => h("tr", {}, h("th", { scope: "row" }, words(one.instrument)), h("td", {}, desired), h("td", { class: "text" }, held), prices(paper), h("td", {}, since && agoTime(since)));
+  const rows = [...bot.positions.map((one) => row(one, asked(wanted.get(one.instrument), bot), [t(`bots.${one.side}`), " ", state(one, bot)], one.paper, one.since)),
+    ...lacking.map((one) => row(one, asked(one, bot), [t("bots.flat"), one.side && h("p", { class: "small" }, one.state ? [h("span", { class: `tag ${TONES[one.state] ?? ""}` }, t(`bots.outcome.${one.state}`)), " ", words(asWritten(one.reason))] : t("bots.desired.waits"))], null, null))];
+  return stackedTable(t("bots.positions"), [[t("bots.instrument")], [t("bots.desired")], [t("bots.held")], ...(priced ? [[t("bots.entry"), 1], [t("bots.mark"), 1], [t("bots.open_profit"), 1]] : []), [t("bots.since")]], rows);
 }
+
+function asked(wanted, bot) {
+  if (bot.desired === null) return t("bots.desired.unknown");
+  if (!wanted) return t("bots.flat");
+  if (!wanted.side) return [t("bots.flat"), h("p", { class: "small" }, t("bots.desired.opposite"))];
+  return [h("a", { href: `/case/${encodeURIComponent(wanted.case_id)}` }, t(`bots.${wanted.side}`)), h("p", { class: "small" }, t("bots.desired.until"), " ", exactTime(wanted.valid_until))];
+}
+
+const missing = (paper) => h("span", { class: "small", title: asWritten(paper.no_mark) }, t("bots.mark.none"));
 
 function state(one, bot) {
   const { exit } = one;
   const foreign = one.adapter !== bot.kind || one.mode !== bot.mode;
   return [h("span", { class: `tag ${exit ? "bad" : one.outcome === "delivered" ? "good" : "warn"}` }, exit ? [t("bots.exit.unconfirmed"), " ", agoTime(exit.since, { class: "" })] : t(`bots.position.${one.outcome ?? "attempted"}`)),
     exit && h("p", { class: "small" }, t("bots.exit.attempts", { n: exit.attempts, why: asWritten(exit.why) }), exit.reason && [" ", t("bots.exit.last", { state: t(`bots.outcome.${exit.state}`) }), " ", words(asWritten(exit.reason))]),
-    !exit && one.outcome !== "delivered" && h("p", { class: "small" }, t("bots.position.lost")),
+    !exit && one.outcome === "unknown" && h("p", { class: "small" }, t("bots.position.lost")),
     foreign && h("p", { class: "small bad-ink" }, t("bots.position.foreign", { kind: t(`bots.kind.${one.adapter}`), mode: t(`bots.mode.${one.mode}`) }))];
 }
 
