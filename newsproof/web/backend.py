@@ -57,6 +57,7 @@ ASK_TABLES_S = 3.0
 LOOK_FOR_PROCESSES_S = 15.0
 PREVIEW_BYTES = 400
 DELIVERIES_KEPT = 200
+DESIRED_WITHIN_S = 5.0
 SQL_AT_ONCE = 2
 """Maximum number of concurrent statements and comparisons. Others wait."""
 
@@ -102,7 +103,9 @@ class Backend:
         self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
         # Analysts may read the imported prices, and this service reads tables as they do.
         prices = {"exchange": lambda: exchange_prices(settings), "imported": lambda: ImportedPrices(self.tables)}
-        self.bots = BotsReader(self.address, self.topics, prices, keep=DELIVERIES_KEPT)
+        self.bots = BotsReader(
+            self.address, self.topics, prices, keep=DELIVERIES_KEPT, desired_within_s=DESIRED_WITHIN_S
+        )
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)

@@ -34,10 +34,11 @@ BARS = "open_at,open,close\n" + "".join(
 )
 VECTORBT_ENDS = """
 names = {"Entry Timestamp": "entered", "Exit Timestamp": "left", "Avg Entry Price": "price", "Avg Exit Price": "last"}
-print(trades.rename(columns=names)[list(names.values())].astype(str).to_json(orient="values"))
+trades.rename(columns=names)[list(names.values())].astype(str).to_json("found.json", orient="values")
 """
 NAUTILUS_ENDS = """
 import json
+from pathlib import Path
 
 from nautilus_trader.backtest.engine import BacktestEngine
 from nautilus_trader.model.data import DataType
@@ -59,14 +60,14 @@ engine = BacktestEngine()
 engine.add_strategy(Listener())
 engine.add_data(ParquetDataCatalog("catalog").custom_data(NewsproofSignal), client_id=ClientId("NEWSPROOF"))
 engine.run()
-print(json.dumps(heard))
+Path("found.json").write_text(json.dumps(heard))  # its own lines are on standard output
 """
 # The first run installs, which no test's time could hold.
 pytestmark = [pytest.mark.foreign, pytest.mark.timeout(600)]
 
 
 def run(package: str, imports: str, ends: str, place: Path) -> Any:
-    """Run the page's block that imports this, with an end that prints one JSON document on its last line."""
+    """Run the page's block that imports this, with an end that writes ``found.json``; return what is in that."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     (recipe,) = (one for one in blocks if imports in one)
     (place / "signals.csv").write_text(SIGNALS, "utf-8")
@@ -75,7 +76,7 @@ def run(package: str, imports: str, ends: str, place: Path) -> Any:
     python = environment_with(package) / "python"
     done = subprocess.run([python, "recipe.py"], check=False, cwd=place, capture_output=True, text=True, env={})
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return json.loads((place / "found.json").read_text("utf-8"))
 
 
 def test_vectorbt_holds_a_live_order_from_the_first_bar_that_could_know_it(tmp_path: Path) -> None:

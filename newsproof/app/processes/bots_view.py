@@ -176,9 +176,12 @@ class BotsReader:
         prices: Mapping[str, Callable[[], FillPrices]],
         *,
         keep: int | None = None,
+        desired_within_s: float | None = None,
     ) -> None:
+        """``desired_within_s``: while the signals take longer to read, desired positions are not known; None: wait for them."""
         self.deliveries = DeliveryBook(address, topics, keep=keep)
         self._desired, self._marks = DesiredPositions(address, topics), MarkPrices(prices)
+        self._desired_within_s = desired_within_s
 
     async def items(self, bots: Mapping[str, BotDefinition], processes: Mapping[str, str]) -> list[dict[str, Any]]:
         """Return every bot: the defined ones, and others with deliveries. ``processes``: name of a bot's process → its state.
@@ -186,8 +189,15 @@ class BotsReader:
         Raises:
             TransientError: Kafka is away. NewerRecordError, NewerSignalError: a topic holds a record of a newer version.
         """
-        book, desired = await asyncio.gather(self.deliveries.read(), self._desired.read(bots))
+        book, desired = await asyncio.gather(self.deliveries.read(), self._desired_in_time(bots))
         return await items_of(book, bots, processes, desired, self._marks.of)
+
+    async def _desired_in_time(self, bots: Mapping[str, BotDefinition]) -> Mapping[str, Signals]:
+        try:
+            async with asyncio.timeout(self._desired_within_s):
+                return await self._desired.read(bots)
+        except TimeoutError:
+            return {}  # a month of signals must not take the button away that halts; reading continues from there
 
     async def close(self) -> None:
         await self._marks.close()

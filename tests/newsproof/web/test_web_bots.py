@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from infra.bots.definition import BotDefinition
+from newsproof.app.processes.bots_view import BotsReader
 from schemas.deliveries import Attempted, DeliveryRecord, Planned, Settled
 from streams.bots.writer import DeliveryWriter
 from tests.newsproof.signal_samples import signal, write_signals
@@ -119,6 +121,10 @@ async def test_what_signals_ask_of_a_bot_is_beside_what_it_holds_and_a_price_tha
             assert [(one["instrument"], one["side"], one["held"], one["reason"]) for one in desk["desired"]] == [
                 ("ADA/USDT", "long", False, "3 positions are open"), ("SOL/USDT", "long", True, ""),
             ]  # fmt: skip
+            slow = BotsReader(world.address, world.topics, {}, desired_within_s=0.0)
+            hasty, _ = await slow.items({"web": BotDefinition(name="web", kind="webhook")}, {})
+            assert (hasty["desired"], hasty["name"]) == (None, "web"), "not known yet, and listed nevertheless"
+
             gone = {"stage": "retracted", "revision": 2}
             await write_signals(world.address, world.topics, signal("ADA", asset="ADA", **wanted | gone))
             desk, _ = (await http.get(BOTS)).json()["items"]
