@@ -27,7 +27,6 @@ from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
-MAX_QUERY_CHARS = 400
 SIMILARITY_THRESHOLD = 0.6
 _RAGFLOW = Service(name="RAGFlow", address_setting="RAGFLOW_ENDPOINT", key_setting="RAGFLOW_API_KEY")
 _FREE = {"cost_usd": Decimal(0), "cost_source": "own knowledge base"}
@@ -74,7 +73,7 @@ class RagflowSearch(Free):
             TransientError: rate_limit, unavailable, timeout, network.
             PermanentError: auth, invalid_request, not_configured (such as a missing dataset).
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         body = {
             "question": query,
             "dataset_ids": self._datasets,
