@@ -75,8 +75,6 @@ def compressed(body: bytes, compression: str) -> bytes:
     return bytes(compressor.compress_block(body)) + (compressor.flush() or b"")
 
 
-__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "engine_words", "parse_url"]
-
 CONNECT_TIMEOUT_S = 5.0
 SEND_RECEIVE_TIMEOUT_S = 120.0
 
