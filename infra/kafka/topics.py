@@ -227,11 +227,11 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
 
 
 async def _of_coordinator(
-    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
+    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]]
 ) -> Any:
     # A broker that has just started has no coordinator for a moment, while its offsets topic is created.
     loop = asyncio.get_running_loop()
-    until = loop.time() + patience_s
+    until = loop.time() + 30.0
     async with address.admin() as admin:
         while True:
             try:
