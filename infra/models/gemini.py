@@ -24,19 +24,9 @@ from schemas.effects import CallModel, FunctionCall, Untrusted
 from schemas.errors import PermanentError
 
 _REFUSALS = {
-    "SAFETY",
-    "RECITATION",
-    "LANGUAGE",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "IMAGE_SAFETY",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "ESCALATION",
-    "PUP_LIMITED_DISABLED",
-    "MODEL_ARMOR",
-}
+    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "PUP_LIMITED_DISABLED", "MODEL_ARMOR",
+}  # fmt: skip
 """Finish reasons of a policy (``types.FinishReason``), which a retry would repeat. With others, a retry may succeed."""
 
 

@@ -22,26 +22,11 @@ from schemas.errors import ConfigError
 
 NOT_SETTINGS = frozenset(
     {
-        "query",
-        "database",
-        "default_format",
-        "query_id",
-        "session_id",
-        "session_timeout",
-        "session_check",
-        "close_session",
-        "user",
-        "password",
-        "quota_key",
-        "wait_end_of_query",
-        "buffer_size",
-        "compress",
-        "decompress",
-        "stacktrace",
-        "role",
-        "client_protocol_version",
+        "query", "database", "default_format", "query_id", "session_id", "session_timeout", "session_check",
+        "close_session", "user", "password", "quota_key", "wait_end_of_query", "buffer_size", "compress", "decompress",
+        "stacktrace", "role", "client_protocol_version",
     }
-)
+)  # fmt: skip
 """URL parameters of the protocol itself. All others are settings, or ``param_…``."""
 
 _STATUS = {
