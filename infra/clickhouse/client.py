@@ -289,8 +289,7 @@ class ClickHouse:
         said = str(exc).strip() or type(exc).__name__
         if code in _AUTH:
             raise PermanentError(
-                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})",
-                kind="auth",
+                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})", kind="auth"
             ) from exc
         if code in _MISSING:
             raise PermanentError(

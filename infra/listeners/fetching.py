@@ -47,11 +47,7 @@ _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
     "telegram": "text/html",
 }
-_REASONS: dict[Problem, Reason] = {
-    "a web page": "web_page",
-    "another shape": "another_shape",
-    "no items": "no_items",
-}
+_REASONS: dict[Problem, Reason] = {"a web page": "web_page", "another shape": "another_shape", "no items": "no_items"}
 _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
     (b"<!--", b"-->"),
     (b"<lastBuildDate", b"</lastBuildDate>"),

@@ -139,10 +139,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """
         assert isinstance(request.stream, httpx.AsyncByteStream)
         url = httpcore.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
         raw = httpcore.Request(
             method=request.method,

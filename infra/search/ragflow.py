@@ -12,11 +12,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from infra.http import (
-    MAX_RESPONSE_BYTES,
-    UselessAnswerError,
-    quoted,
-)
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
 from infra.http_json import Service, ServiceClient, error_message, json_object, refused
 from infra.ports import Answer, Free
 from infra.search.results import collected, cut_query, refuse_only_malformed, score_of

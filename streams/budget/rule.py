@@ -18,17 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.budget import (
-    UNLISTED,
-    BudgetRecord,
-    ClaimKind,
-    LimitsSet,
-    PassedBy,
-    Reserved,
-    Settled,
-    nano_usd,
-    usd_of,
-)
+from schemas.budget import UNLISTED, BudgetRecord, ClaimKind, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30

@@ -34,14 +34,7 @@ from infra.clickhouse.statement import MAX_STATEMENT_BYTES, Statement, Statement
 from infra.embedded.clickhouse.access import AccessDeniedError
 from infra.embedded.clickhouse.engine import Answer, Engine, EngineError, Request
 from infra.embedded.clickhouse.request import request_of, take_in
-from infra.embedded.clickhouse.wire import (
-    EngineUser,
-    content_type,
-    credentials,
-    is_loopback,
-    matching_user,
-    status_of,
-)
+from infra.embedded.clickhouse.wire import EngineUser, content_type, credentials, is_loopback, matching_user, status_of
 
 QUERY_THREADS = 8
 INSERT_THREADS = 2

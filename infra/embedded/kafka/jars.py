@@ -93,9 +93,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event
 
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch:
         context = MavenContext(
-            repo_cache=Path(scratch),
-            remote_repos=GlobalSettings.load().repositories or None,
-            timeout=_FETCH_TIMEOUT_S,
+            repo_cache=Path(scratch), remote_repos=GlobalSettings.load().repositories or None, timeout=_FETCH_TIMEOUT_S
         )
 
         def fetch(pin: PinnedJar) -> None:
