@@ -100,44 +100,22 @@ def _event_row(r: AcceptedRecord) -> Row:
     opened = datetime.fromtimestamp(r.appended_ms / 1000, UTC)
     news = event.news if isinstance(event, ev.EventReceived) else None
     return (
-        *_named(r),
-        r.causation_id or "",
-        r.event_type,
-        r.schema_version,
-        round(at * 1000),
-        r.appended_ms,
-        r.step or "",
-        "" if field is None else getattr(event, field),
-        None if r.cause_time is None else (at - r.cause_time.timestamp()) * 1000,
-        len(calls),
-        r.provider_mode or (calls[0].mode if calls else ""),
-        r.topic,
-        r.partition,
-        r.offset,
-        r.value,
+        *_named(r), r.causation_id or "", r.event_type, r.schema_version, round(at * 1000), r.appended_ms,
+        r.step or "", "" if field is None else getattr(event, field),
+        None if r.cause_time is None else (at - r.cause_time.timestamp()) * 1000, len(calls),
+        r.provider_mode or (calls[0].mode if calls else ""), r.topic, r.partition, r.offset, r.value,
         None if news is None else epoch_ms(knowable_at(news, opened)),
-        None if news is None else is_live(news, opened),
-        FIRST_WINS_TOP - r.offset,
-    )
+        None if news is None else is_live(news, opened), FIRST_WINS_TOP - r.offset,
+    )  # fmt: skip
 
 
 def _news_row(r: AcceptedRecord, event: ev.EventReceived) -> Row:
     news = event.news
     return (
-        *_named(r),
-        news.source,
-        news.external_id or "",
-        news.url or "",
-        news.author or "",
-        event.language,
-        news.text,
-        event.text_hash,
-        list(news.keywords_hit),
-        epoch_ms(news.published_at),
-        news.received_at and epoch_ms(news.received_at),
-        epoch_ms(r.time),
-        *_placed(r),
-    )
+        *_named(r), news.source, news.external_id or "", news.url or "", news.author or "", event.language,
+        news.text, event.text_hash, list(news.keywords_hit), epoch_ms(news.published_at),
+        news.received_at and epoch_ms(news.received_at), epoch_ms(r.time), *_placed(r),
+    )  # fmt: skip
 
 
 def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
@@ -165,21 +143,10 @@ def memory_row(
         raise TypeError(f"only SignalSynthesized makes a memory, not {type(event).__name__}")
     signal = event.signal
     return (
-        *_named(record),
-        signal.signal_id,
-        signal.verdict or "",
-        signal.event_type,
-        signal.asset,
-        signal.action,
-        signal.summary,
-        signal.confidence,
-        signal.language,
-        list(record.keywords),
-        epoch_ms(signal.decided_at),
-        model,
-        embedded(record.news_text or signal.summary) if vector is None else vector,
-        *_placed(record),
-    )
+        *_named(record), signal.signal_id, signal.verdict or "", signal.event_type, signal.asset, signal.action,
+        signal.summary, signal.confidence, signal.language, list(record.keywords), epoch_ms(signal.decided_at),
+        model, embedded(record.news_text or signal.summary) if vector is None else vector, *_placed(record),
+    )  # fmt: skip
 
 
 def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded = embed) -> Row:

@@ -41,12 +41,10 @@ class Simulated(Port):
         self.latency_s = latency_s
         self.metered = metered
         self._cost = cost_usd
-        self.performed = 0
 
     async def perform(self, effect: Any) -> Answer:
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        self.performed += 1
         paid = isinstance(effect, CallModel | Search)
         return Answer(reply=_reply(effect), cost_usd=self._cost if paid else Decimal(0), model="simulated")
 

@@ -102,7 +102,6 @@ class Projector:
         self._unpinned = PendingConfigs()
         configs.subscribe(self._on_config)
         self.folded = 0
-        self.gaps_filled = 0
 
     @property
     def open_cases(self) -> int:
@@ -265,7 +264,6 @@ class Projector:
     def _fill_gap(self, p: Partition, record: Record, behind: deque[Record] | None = None) -> None:
         number, first = record.partition, p.accepted.position
         p.waiting = deque([record, *(behind or ())])
-        self.gaps_filled += 1
         log.warning("a gap in the stream is read again", partition=number, first=first, next=record.offset)
 
         turn = self._turn
