@@ -10,11 +10,9 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
-    GroupCoordinatorNotAvailableError,
     KafkaConnectionError,
     KafkaError,
     LeaderNotAvailableError,
-    NotCoordinatorForGroupError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -237,13 +235,9 @@ async def _of_coordinator(
             try:
                 return await ask(admin)
             except KafkaError as exc:
-                if loop.time() > until or not _passing(exc):
+                if loop.time() > until or not exc.retriable:
                     raise TransientError(
                         f"the coordinator of group {group} does not answer: {exc!r}; check the broker",
                         kind="unavailable",
                     ) from exc
                 await asyncio.sleep(0.2)
-
-
-def _passing(exc: KafkaError) -> bool:
-    return bool(exc.retriable) or isinstance(exc, GroupCoordinatorNotAvailableError | NotCoordinatorForGroupError)

@@ -119,7 +119,7 @@ def _critique(_: CallModel) -> ModelReply:
 def _synthesize(call: CallModel) -> ModelReply:
     facts, news = facts_of(call), part_of(call, "news")
     draft, low, high = facts["draft"], facts["lowest"], facts["highest"]
-    said, language = " ".join(news.split())[:200], _language(call)
+    said, language = " ".join(news.split())[:200], language_of(call) or ("zh" if is_zh(news) else "en")
     zh = language == "zh"
     cited = "".join(f"[{n}]" for n, stance in _quotes(call) if stance in ("supports", "denies"))
     if low == high:
@@ -150,11 +150,6 @@ def _choose_functions(call: CallModel) -> ModelReply:
     args: dict[str, dict[str, Any]] = {"search_news": {"query": query}, "fetch_memories": {}}
     offered = [f.name for f in call.functions if f.name in args]
     return ModelReply(function_calls=tuple(FunctionCall(name=n, args=args[n]) for n in offered))
-
-
-def _language(call: CallModel) -> str:
-    """Return the language of the news as its heading says, else by its characters."""
-    return language_of(call) or ("zh" if is_zh(part_of(call, "news")) else "en")
 
 
 def _quotes(call: CallModel) -> list[tuple[int, str]]:
