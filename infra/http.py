@@ -200,11 +200,7 @@ def tls_context() -> ssl.SSLContext:
 
 
 def guarded_client(
-    address: str,
-    *,
-    timeout_s: float,
-    headers: Mapping[str, str] | None = None,
-    max_bytes: int = MAX_RESPONSE_BYTES,
+    address: str, *, timeout_s: float, headers: Mapping[str, str] | None = None, max_bytes: int = MAX_RESPONSE_BYTES
 ) -> httpx.AsyncClient:
     """Return a client for one service. ``address`` selects the proxy (``HTTPS_PROXY``, ``NO_PROXY``)."""
     inner = httpx.AsyncHTTPTransport(

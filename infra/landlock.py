@@ -16,8 +16,6 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 
-__all__ = ["FILES_SINCE", "NETWORK_SINCE", "abi_version", "confine", "program_files"]
-
 FILES_SINCE, NETWORK_SINCE = 1, 4
 """Landlock ABI versions that support files (Linux 5.13) and TCP connections (Linux 6.7)."""
 # System call numbers are the same on every architecture.

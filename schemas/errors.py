@@ -92,14 +92,3 @@ class PermanentError(_EffectError):
 
 class BudgetExceeded(NewsproofError):  # noqa: N818 - a limit that held, not a fault
     """The budget denied a grant. The case records it and continues without the effect."""
-
-
-__all__ = [
-    "BudgetExceeded",
-    "ConfigError",
-    "ContractError",
-    "FailureKind",
-    "NewsproofError",
-    "PermanentError",
-    "TransientError",
-]

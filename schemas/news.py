@@ -201,8 +201,7 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
         raise ContractError("the record is empty: send a JSON object with source, text, published_at", reason="empty")
     if len(raw) > MAX_RECORD_BYTES:
         raise ContractError(
-            f"the record has {len(raw)} bytes, at most {MAX_RECORD_BYTES} are read: shorten it",
-            reason="too_large",
+            f"the record has {len(raw)} bytes, at most {MAX_RECORD_BYTES} are read: shorten it", reason="too_large"
         )
     try:
         raw.decode("utf-8")

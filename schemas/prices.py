@@ -108,16 +108,3 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True):
     horizon_s: int
     asset: str
     reason: DropReason
-
-
-__all__ = [
-    "HORIZONS_S",
-    "NO_END_MS",
-    "PROFIT_CAP",
-    "Drop",
-    "DropReason",
-    "JudgedCase",
-    "Outcome",
-    "PriceSeries",
-    "Renaming",
-]

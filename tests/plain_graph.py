@@ -10,6 +10,8 @@ from agents.core.registry import Registry
 from agents.core.step import On, StepRequest
 from agents.graphs import NEWS
 from agents.verification.second_look import STEP as LOOK_AGAIN
+from infra.offline.simulated import Simulated
+from infra.ports import Ports
 from schemas import events as ev
 from schemas.effects import Trusted
 from schemas.ids import signal_id
@@ -115,4 +117,17 @@ def plain_registry(*, asks: bool) -> Registry:
             LOOK_AGAIN,
         ],
         NEWS,
+    )
+
+
+def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
+    """Return ports that serve every effect from one simulated provider."""
+    port = Simulated(latency_s, metered=metered)
+    return Ports(
+        models={"light": port, "heavy": port},
+        search={"simulated": port},
+        recall=port,
+        earlier=port,
+        concerned=port,
+        story=port,
     )

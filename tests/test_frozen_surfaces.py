@@ -43,7 +43,6 @@ from evaluation.runs.estimate import Estimate
 from infra.bots.definition import BotDefinition
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
-from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
 from newsproof import notebook
@@ -104,6 +103,7 @@ from streams.sink.batches import why_not
 from streams.sink.sink import Sink
 from streams.wake import Wake
 from streams.worker import Worker
+from tests.plain_graph import simulated_ports
 
 PROJECT = Path(__file__).parents[1]
 FROZEN: dict[str, Any] = json.loads((PROJECT / "tests" / "data" / "frozen_surfaces.json").read_text("utf-8"))

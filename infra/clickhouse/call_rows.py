@@ -18,19 +18,11 @@ def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
     """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is its index in the event."""
     reply = call.reply
     return (
-        *_call_start(r, index, call, accepted),
-        call.model or "",
-        call.prompt_name or "",
-        call.prompt_version or "",
-        call.prompt_hash or "",
-        call.usage_input_tokens,
-        call.usage_cached_tokens,
-        call.usage_output_tokens,
-        call.usage_thinking_tokens,
-        int(call.repair or (isinstance(reply, ModelReply) and reply.repaired)),
-        reply.finish_reason if isinstance(reply, ModelReply) else "",
-        *_call_end(r, call, accepted),
-    )
+        *_call_start(r, index, call, accepted), call.model or "", call.prompt_name or "", call.prompt_version or "",
+        call.prompt_hash or "", call.usage_input_tokens, call.usage_cached_tokens, call.usage_output_tokens,
+        call.usage_thinking_tokens, int(call.repair or (isinstance(reply, ModelReply) and reply.repaired)),
+        reply.finish_reason if isinstance(reply, ModelReply) else "", *_call_end(r, call, accepted),
+    )  # fmt: skip
 
 
 def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
@@ -51,26 +43,10 @@ def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Ro
     error = call.error or (call.reply.kind if isinstance(call.reply, Failure) else "")
     step = r.event.step if isinstance(r.event, _SAY_THEIR_STEP) else r.step
     return (
-        r.run_id,
-        r.case_id,
-        r.event_id,
-        r.topic,
-        r.partition,
-        r.offset,
-        index,
-        int(accepted),
-        r.event_type,
-        step or "",
-        call.provider,
-        call.mode,
-        call.cost_usd,
-        None,
-        call.cost_source,
-        call.latency_ms,
-        call.attempt,
-        int(call.cached),
-        error,
-    )
+        r.run_id, r.case_id, r.event_id, r.topic, r.partition, r.offset, index, int(accepted), r.event_type,
+        step or "", call.provider, call.mode, call.cost_usd, None, call.cost_source, call.latency_ms, call.attempt,
+        int(call.cached), error,
+    )  # fmt: skip
 
 
 def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:

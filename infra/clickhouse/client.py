@@ -75,8 +75,6 @@ def compressed(body: bytes, compression: str) -> bytes:
     return bytes(compressor.compress_block(body)) + (compressor.flush() or b"")
 
 
-__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "engine_words", "parse_url"]
-
 CONNECT_TIMEOUT_S = 5.0
 SEND_RECEIVE_TIMEOUT_S = 120.0
 
@@ -291,8 +289,7 @@ class ClickHouse:
         said = str(exc).strip() or type(exc).__name__
         if code in _AUTH:
             raise PermanentError(
-                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})",
-                kind="auth",
+                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})", kind="auth"
             ) from exc
         if code in _MISSING:
             raise PermanentError(

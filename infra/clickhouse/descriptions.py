@@ -7,7 +7,6 @@ only comments that differ from the file are altered.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -110,31 +109,6 @@ async def _missing(client: ClickHouse, wanted: Descriptions) -> dict[str, list[s
         if (text := wanted.of_column(table, column)) and comment != text:
             due.setdefault(table, []).append(f"COMMENT COLUMN `{column}` {_quoted(text)}")
     return due
-
-
-def undescribed(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
-    """Return the tables and columns without a description, as ``table`` and ``table.column``."""
-    found = [table for table in columns if not descriptions.of_table(table)]
-    found += [f"{table}.{c}" for table, names in columns.items() for c in names if not descriptions.of_column(table, c)]
-    return sorted(found)
-
-
-def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
-    """Return the names in descriptions and relations that do not exist: tables, ``table.column``, and columns that no
-    table has."""
-    names = {table: set(held) for table, held in columns.items()}
-    found = [table for table in descriptions.tables if table not in names]
-    found += [
-        f"{table}.{column}"
-        for table, said in descriptions.tables.items()
-        for column in said.columns
-        if column not in names.get(table, ())
-    ]
-    found += [column for column in descriptions.columns if not any(column in held for held in names.values())]
-    for relation in descriptions.relations:
-        ends = [*((relation.of, a) for a, _ in relation.pairs()), *((relation.to, b) for _, b in relation.pairs())]
-        found += [f"{table}.{column}" for table, column in ends if column not in names.get(table, ())]
-    return sorted(found)
 
 
 def _quoted(text: str) -> str:

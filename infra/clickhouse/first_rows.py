@@ -71,7 +71,8 @@ def _read(lines: Sequence[bytes], cut: bool, zone: tzinfo) -> FirstRows:
     except ValueError as exc:  # ClickHouse reports a failure in the middle of a result within the body
         said = lines[-1].decode("utf-8", "replace")[:1000]
         raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
-    return FirstRows(tuple(names), tuple(types), [_row(types, row, zone) for row in rows], cut)
+    cells = [[_cell(kind, value, zone) for kind, value in zip(types, row, strict=True)] for row in rows]
+    return FirstRows(tuple(names), tuple(types), cells, cut)
 
 
 def _line(line: bytes) -> list[Any]:
@@ -83,10 +84,6 @@ class _Digits(str):
     """A number with a fraction or an exponent, as written in the response."""
 
     __slots__ = ()
-
-
-def _row(types: Sequence[str], row: Sequence[Any], zone: tzinfo) -> list[Any]:
-    return [_cell(kind, value, zone) for kind, value in zip(types, row, strict=True)]
 
 
 def _cell(kind: str, value: Any, zone: tzinfo) -> Any:

@@ -153,17 +153,9 @@ class FoundSignals(Free):
 
     provider = "clickhouse"
 
-    def __init__(
-        self,
-        client: ClickHouse,
-        *,
-        mode: ProviderMode = "offline",
-        run_id: str = LIVE_RUN,
-        timeout_s: float = TIMEOUT_S,
-    ) -> None:
+    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline", timeout_s: float = TIMEOUT_S) -> None:
         self.mode: ProviderMode = mode
         self._client = client
-        self._run_id = run_id
         self._turns = Turns(AT_ONCE, timeout_s=timeout_s)
         self._naming = Turns(AT_ONCE, timeout_s=timeout_s)
 
@@ -181,7 +173,7 @@ class FoundSignals(Free):
         if limit < 1:
             return ()
         asked: dict[str, Any] = {
-            "run_id": self._run_id,
+            "run_id": LIVE_RUN,
             "since_ms": epoch_ms(effect.since),
             "as_of_ms": epoch_ms(effect.as_of),
             "asset": effect.asset.strip().upper().lstrip("$"),
@@ -311,10 +303,10 @@ class FoundBriefs(Free):
 
     provider = "clickhouse"
 
-    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline", timeout_s: float = WITHIN_S) -> None:
+    def __init__(self, client: ClickHouse, *, mode: ProviderMode = "offline") -> None:
         self.mode: ProviderMode = mode
         self._client = client
-        self._turns = Turns(2, timeout_s=timeout_s)
+        self._turns = Turns(2, timeout_s=WITHIN_S)
 
     async def perform(self, effect: FindBrief) -> Answer:
         """Return the brief, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""

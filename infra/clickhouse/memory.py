@@ -66,10 +66,7 @@ class ClickHouseMemory:
         client: ClickHouse,
         *,
         mode: ProviderMode = "offline",
-        run_id: str = LIVE_RUN,
         embedder: Embedder | None = None,
-        floor: float = SIMILARITY_FLOOR,
-        same_asset_floor: float = SAME_ASSET_FLOOR,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """``embedder`` None = the free hashing vector. ``timeout_s``: maximum wait of a recall for ClickHouse."""
@@ -79,9 +76,7 @@ class ClickHouseMemory:
         self._embedder: Embedder = embedder or self._hashing
         self.provider = "clickhouse" if embedder is None else embedder.provider
         self._client = client
-        self._copy = MemoryCopy(client, run_id)
-        self._floor = floor
-        self._same_asset_floor = same_asset_floor
+        self._copy = MemoryCopy(client, LIVE_RUN)
 
     async def perform(self, effect: Recall) -> Answer:
         """Return the past cases, or a Failure of kind unavailable, with the cost of the query's vector.
@@ -144,7 +139,7 @@ class ClickHouseMemory:
             return entries.timeline(vector, since_ms, as_of_ms, asset=effect.asset, named=named)
         keywords = {word.lower() for word in effect.keywords}
         return entries.nearest(
-            vector, as_of_ms, floor=self._floor, near=self._same_asset_floor, asset=effect.asset, keywords=keywords
+            vector, as_of_ms, floor=SIMILARITY_FLOOR, near=SAME_ASSET_FLOOR, asset=effect.asset, keywords=keywords
         )
 
     def _as_known(self, row: MemoryRow, similarity: float, as_of_ms: int) -> MemoryEntry | None:

@@ -27,10 +27,7 @@ async def write_parquet(client: ClickHouse, sql: str, path: Path) -> int:
     """
     file = await _on_disk(path, path.open, "xb")
     try:
-        async with (
-            client._errors(sql) as connected,
-            await connected.raw_stream(sql, fmt="Parquet") as stream,
-        ):
+        async with client._errors(sql) as connected, await connected.raw_stream(sql, fmt="Parquet") as stream:
             async for chunk in stream:
                 await _on_disk(path, file.write, chunk)
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from infra.clickhouse.call_rows import llm_row, tool_row
-from infra.clickhouse.columns import DELIVERIES, FIRST_WINS_TOP
+from infra.clickhouse.columns import DELIVERIES, FIRST_WINS_TOP, SIGNALS
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed, embed_all
 from infra.models.embeddings.port import unpacked
@@ -85,6 +85,14 @@ _OUTCOMES: dict[type[ev.Event], str] = {
 """The field of each event that states its decision in one word. All are ``Literal``, so the values are enumerable."""
 
 
+def _named(r: AcceptedRecord) -> Row:
+    return r.run_id, r.case_id, r.event_id
+
+
+def _placed(r: AcceptedRecord) -> Row:
+    return r.topic, r.partition, r.offset, FIRST_WINS_TOP - r.offset
+
+
 def _event_row(r: AcceptedRecord) -> Row:
     event = r.event
     field = _OUTCOMES.get(type(event))
@@ -93,51 +101,22 @@ def _event_row(r: AcceptedRecord) -> Row:
     opened = datetime.fromtimestamp(r.appended_ms / 1000, UTC)
     news = event.news if isinstance(event, ev.EventReceived) else None
     return (
-        r.run_id,
-        r.case_id,
-        r.event_id,
-        r.causation_id or "",
-        r.event_type,
-        r.schema_version,
-        round(at * 1000),
-        r.appended_ms,
-        r.step or "",
-        "" if field is None else getattr(event, field),
-        None if r.cause_time is None else (at - r.cause_time.timestamp()) * 1000,
-        len(calls),
-        r.provider_mode or (calls[0].mode if calls else ""),
-        r.topic,
-        r.partition,
-        r.offset,
-        r.value,
+        *_named(r), r.causation_id or "", r.event_type, r.schema_version, round(at * 1000), r.appended_ms,
+        r.step or "", "" if field is None else getattr(event, field),
+        None if r.cause_time is None else (at - r.cause_time.timestamp()) * 1000, len(calls),
+        r.provider_mode or (calls[0].mode if calls else ""), r.topic, r.partition, r.offset, r.value,
         None if news is None else epoch_ms(knowable_at(news, opened)),
-        None if news is None else is_live(news, opened),
-        FIRST_WINS_TOP - r.offset,
-    )
+        None if news is None else is_live(news, opened), FIRST_WINS_TOP - r.offset,
+    )  # fmt: skip
 
 
 def _news_row(r: AcceptedRecord, event: ev.EventReceived) -> Row:
     news = event.news
     return (
-        r.run_id,
-        r.case_id,
-        r.event_id,
-        news.source,
-        news.external_id or "",
-        news.url or "",
-        news.author or "",
-        event.language,
-        news.text,
-        event.text_hash,
-        list(news.keywords_hit),
-        epoch_ms(news.published_at),
-        news.received_at and epoch_ms(news.received_at),
-        epoch_ms(r.time),
-        r.topic,
-        r.partition,
-        r.offset,
-        FIRST_WINS_TOP - r.offset,
-    )
+        *_named(r), news.source, news.external_id or "", news.url or "", news.author or "", event.language,
+        news.text, event.text_hash, list(news.keywords_hit), epoch_ms(news.published_at),
+        news.received_at and epoch_ms(news.received_at), epoch_ms(r.time), *_placed(r),
+    )  # fmt: skip
 
 
 def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
@@ -165,26 +144,10 @@ def memory_row(
         raise TypeError(f"only SignalSynthesized makes a memory, not {type(event).__name__}")
     signal = event.signal
     return (
-        record.run_id,
-        record.case_id,
-        record.event_id,
-        signal.signal_id,
-        signal.verdict or "",
-        signal.event_type,
-        signal.asset,
-        signal.action,
-        signal.summary,
-        signal.confidence,
-        signal.language,
-        list(record.keywords),
-        epoch_ms(signal.decided_at),
-        model,
-        embedded(record.news_text or signal.summary) if vector is None else vector,
-        record.topic,
-        record.partition,
-        record.offset,
-        FIRST_WINS_TOP - record.offset,
-    )
+        *_named(record), signal.signal_id, signal.verdict or "", signal.event_type, signal.asset, signal.action,
+        signal.summary, signal.confidence, signal.language, list(record.keywords), epoch_ms(signal.decided_at),
+        model, embedded(record.news_text or signal.summary) if vector is None else vector, *_placed(record),
+    )  # fmt: skip
 
 
 def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded = embed) -> Row:
@@ -195,9 +158,7 @@ def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded
     told = " ".join(s.text for part in (brief.established, brief.disputed, brief.unsettled) for s in part)
     summary = f"{brief.subject}: {told}"[:MAX_SUMMARY]
     about: Row = ("", "", "investigation", NO_ASSET, "observe", summary, 0.0, brief.language, [])
-    placed = (record.topic, record.partition, record.offset, FIRST_WINS_TOP - record.offset)
-    named = (record.run_id, record.case_id, record.event_id)
-    return (*named, *about, epoch_ms(brief.as_of), EMBEDDING_MODEL, embedded(summary), *placed)
+    return (*_named(record), *about, epoch_ms(brief.as_of), EMBEDDING_MODEL, embedded(summary), *_placed(record))
 
 
 def _backtest_signal_row(r: AcceptedRecord, signal: Signal) -> Row:
@@ -231,79 +192,38 @@ def signal_row(
     first time at which anybody could have acted on the news; None = the time of publication.
     """
     published = epoch_ms(signal.published_at)
-    return (
-        run_id,
-        signal.signal_id,
-        signal.revision,
-        signal.supersedes,
-        signal.stage,
-        signal.verdict or "",
-        signal.unchecked_reason or "",
-        signal.case_id,
-        cause_id,
-        *_judgement(signal),
-        *_grounds(signal),
-        published,
-        published if knowable_at is None else epoch_ms(knowable_at),
-        epoch_ms(signal.decided_at),
-        epoch_ms(signal.valid_until),
-        emitted_ms,
-        journal_topic,
-        journal_partition,
-        journal_offset,
-        FIRST_WINS_TOP - journal_offset,
-    )
+    found = signal.calibration if isinstance(signal.calibration, SignalCalibration) else None
+    said = {
+        "run_id": run_id,
+        "cause_id": cause_id,
+        "horizon_s": signal.horizon,
+        "calibration_id": "" if found is None else found.id,
+        "calibrated_low": found and found.low,
+        "calibrated_high": found and found.high,
+        "calibration_stories": found and found.n_stories,
+        "p_true": found and found.p_true,
+        "confidence_delta": signal.confidence - signal.preliminary_confidence,
+        "adjustments": [(a.rule, a.amount, a.reason) for a in signal.adjustments],
+        "risk_flags": list(signal.risk_flags),
+        "evidence": [_evidence(e) for e in signal.evidence],
+        "links": list(signal.links),
+        "prompt_versions": [(p.name, p.version, p.hash) for p in signal.prompt_versions],
+        "published_at": published,
+        "knowable_at": published if knowable_at is None else epoch_ms(knowable_at),
+        "decided_at": epoch_ms(signal.decided_at),
+        "valid_until": epoch_ms(signal.valid_until),
+        "emitted_at": emitted_ms,
+        "journal_topic": journal_topic,
+        "journal_partition": journal_partition,
+        "journal_offset": journal_offset,
+        "first_wins": FIRST_WINS_TOP - journal_offset,
+    }
+    return tuple(said[name] if name in said else _stored(signal, name) for name in SIGNALS)
 
 
-def _judgement(signal: Signal) -> Row:
-    """Return the columns ``event_type`` to ``confidence_delta``."""
-    return (
-        signal.event_type,
-        signal.asset,
-        signal.asset_name,
-        signal.symbol or "",
-        signal.venue or "",
-        signal.action,
-        signal.direction,
-        signal.strength,
-        signal.timeframe,
-        signal.horizon,
-        signal.preliminary_confidence,
-        signal.confidence,
-        signal.confidence_calibrated,
-        *_calibration(signal),
-        signal.confidence - signal.preliminary_confidence,
-    )
-
-
-def _calibration(signal: Signal) -> Row:
-    """Return the columns ``calibration_id`` to ``p_true``."""
-    if not isinstance(signal.calibration, SignalCalibration):
-        return ("", None, None, None, None)
-    found = signal.calibration
-    return (found.id, found.low, found.high, found.n_stories, found.p_true)
-
-
-def _grounds(signal: Signal) -> Row:
-    """Return the columns ``adjustments`` to ``language``."""
-    return (
-        [(a.rule, a.amount, a.reason) for a in signal.adjustments],
-        list(signal.risk_flags),
-        signal.independent_sources,
-        signal.supporting_sources,
-        [_evidence(e) for e in signal.evidence],
-        list(signal.links),
-        signal.summary,
-        signal.summary_zh or "",
-        signal.summary_en or "",
-        signal.notes,
-        signal.reference_price,
-        [(p.name, p.version, p.hash) for p in signal.prompt_versions],
-        signal.model or "",
-        signal.provider_mode,
-        signal.news_source,
-        signal.language,
-    )
+def _stored(signal: Signal, name: str) -> Any:
+    value = getattr(signal, name)
+    return "" if value is None and name not in _NULLABLE else value
 
 
 def _evidence(e: SignalEvidence) -> Row:
@@ -311,6 +231,8 @@ def _evidence(e: SignalEvidence) -> Row:
     return (e.url, e.hash, e.stance, int(e.official), int(e.independent), published, e.quote, e.reference_number)
 
 
+_NULLABLE = frozenset({"supersedes", "confidence_calibrated", "reference_price"})
+"""The columns of ``signals`` that may be empty; texts are then empty texts."""
 _UNSAID: dict[str, Any] = {
     **dict.fromkeys(("planned_at", "valid_until", "price", "seconds")),
     **dict.fromkeys(("revision", "attempt", "fee", "closes"), 0),

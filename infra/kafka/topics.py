@@ -10,11 +10,9 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
-    GroupCoordinatorNotAvailableError,
     KafkaConnectionError,
     KafkaError,
     LeaderNotAvailableError,
-    NotCoordinatorForGroupError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -24,20 +22,7 @@ from infra.kafka.aiokafka_fixes import read_any_batch
 from schemas.errors import ConfigError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 
-__all__ = [
-    "NEWS_DAYS",
-    "Committed",
-    "KafkaAddress",
-    "committed_by",
-    "create_topics",
-    "ensure_topics",
-    "known_topics",
-    "members_of",
-    "offsets_of",
-    "partitions_of",
-    "read_range",
-    "topic_specs",
-]
+__all__ = ["KafkaAddress"]  # passed on; a module's own names need no list
 
 ONE_PARTITION = 1
 NEWS_DAYS = 90
@@ -241,23 +226,19 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
 
 
 async def _of_coordinator(
-    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
+    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]]
 ) -> Any:
     # A broker that has just started has no coordinator for a moment, while its offsets topic is created.
     loop = asyncio.get_running_loop()
-    until = loop.time() + patience_s
+    until = loop.time() + 30.0
     async with address.admin() as admin:
         while True:
             try:
                 return await ask(admin)
             except KafkaError as exc:
-                if loop.time() > until or not _passing(exc):
+                if loop.time() > until or not exc.retriable:
                     raise TransientError(
                         f"the coordinator of group {group} does not answer: {exc!r}; check the broker",
                         kind="unavailable",
                     ) from exc
                 await asyncio.sleep(0.2)
-
-
-def _passing(exc: KafkaError) -> bool:
-    return bool(exc.retriable) or isinstance(exc, GroupCoordinatorNotAvailableError | NotCoordinatorForGroupError)

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
+import aiohttp
 import httpx
 import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec.structs import replace
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, transport_failure
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, tls_context, transport_failure
 from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
 from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
-from infra.listeners.sockets import connected
 from infra.listeners.source import Source, Validators
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
@@ -37,15 +39,15 @@ QUICK_WITHIN_S = 2.0
 """Responses that take longer to parse go to a second reading process, so that no other source waits for them. 50 items
 take 0.3 s on a busy core."""
 READ_WITHIN_S = 10.0
+MAX_MESSAGE_BYTES = 1024 * 1024
+CONNECT_WITHIN_S = 20.0
+HEARTBEAT_S = 30.0
+"""Interval of our pings. A connection without a pong is dropped after half of this time."""
 _ACCEPTED = {
     "feed": "application/rss+xml, application/atom+xml, application/xml;q=0.9, text/xml;q=0.9, */*;q=0.1",
     "telegram": "text/html",
 }
-_REASONS: dict[Problem, Reason] = {
-    "a web page": "web_page",
-    "another shape": "another_shape",
-    "no items": "no_items",
-}
+_REASONS: dict[Problem, Reason] = {"a web page": "web_page", "another shape": "another_shape", "no items": "no_items"}
 _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
     (b"<!--", b"-->"),
     (b"<lastBuildDate", b"</lastBuildDate>"),
@@ -141,7 +143,7 @@ class Fetcher:
         return await self._looked(source, response, last, refill)
 
     def connected(self, source: Source) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Return the messages of a connection to a socket. Raises as :func:`infra.listeners.sockets.connected`."""
+        """Return the messages of a connection to a socket. Raises as :func:`connected`."""
         return connected(self._with_key(source), self.guards[source.private])
 
     async def read(
@@ -240,3 +242,71 @@ def _refused(response: httpx.Response, now: datetime, *, has_key: bool) -> NotRe
     challenged = response.headers.get("cf-mitigated") == "challenge"
     reason = "refused" if challenged else of_status(status, has_key=has_key)
     return NotReadError(f"it answers with status {status}", reason, wait_s=retry_after_s(response.headers, now))
+
+
+class _GuardedResolver(AbstractResolver):
+    """Returns only addresses that the guard allows; aiohttp uses no others. IP literals are checked with the URL."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
+        found = await self._guard.numbers(host, port)
+        return [
+            ResolveResult(
+                hostname=host, host=str(one), port=port, proto=0, flags=socket.AI_NUMERICHOST,
+                family=socket.AF_INET6 if one.version == 6 else socket.AF_INET,
+            )
+            for one in found
+        ]  # fmt: skip
+
+    async def close(self) -> None: ...
+
+
+async def _refuse_redirect(*_: object) -> None:
+    # No resolver checks literal addresses, and a row's headers may contain a key.
+    raise NotReadError("it redirects, and sockets follow no redirects", "not_opened")
+
+
+@asynccontextmanager
+async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Yield the messages of one connection, until it ends.
+
+    Raises:
+        NotReadError: there is no connection, it breaks, or the server redirects.
+    """
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(_refuse_redirect)
+    try:
+        guard.target(source.url.replace("ws", "http", 1))
+        connector = aiohttp.TCPConnector(resolver=_GuardedResolver(guard), ssl=tls_context())
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_WITHIN_S)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trace_configs=[trace]) as session:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                ws = await session.ws_connect(
+                    source.url, headers=source.headers, heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE_BYTES
+                )
+            async with ws:
+                if source.subscribe:
+                    await ws.send_str(source.subscribe)
+                yield _messages(ws, source)
+    except PermanentError as exc:
+        raise NotReadError(str(exc), "not_opened") from exc
+    except aiohttp.WSServerHandshakeError as exc:
+        raise NotReadError(
+            f"it answers with status {exc.status}", of_status(exc.status, has_key=bool(source.key))
+        ) from exc
+    except (TransientError, aiohttp.ClientError, OSError, TimeoutError) as exc:
+        said = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
+        raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", "no_connection") from exc
+
+
+async def _messages(ws: aiohttp.ClientWebSocketResponse, source: Source) -> AsyncIterator[bytes]:
+    async for message in ws:
+        if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+            break
+        body = message.data.encode("utf-8", "replace") if isinstance(message.data, str) else message.data
+        if source.ping and body.strip() == source.ping.encode():
+            await ws.send_str(source.pong)
+        else:
+            yield body

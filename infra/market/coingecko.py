@@ -122,13 +122,10 @@ def _points(body: dict[str, Any], name: str) -> list[Point]:
         raise UselessAnswerError(f"CoinGecko's answer has no {name}; it is asked again")
     points = []
     for row in rows:
-        at, value = (when(row[0], per_second=1000), number(row[1])) if _is_pair(row) else (None, None)
+        pair = row if isinstance(row, list) and len(row) == 2 else (None, None)
+        at, value = when(pair[0], per_second=1000), number(pair[1])
         if at is not None and value is not None:
             points.append(Point(at, value))
     if rows and not points:
         raise UselessAnswerError(f"none of CoinGecko's {name} can be read; it is asked again")
     return points
-
-
-def _is_pair(row: Any) -> bool:
-    return isinstance(row, list) and len(row) == 2

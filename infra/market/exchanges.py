@@ -181,10 +181,7 @@ def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) ->
         name="Coinbase", address_setting="COINBASE_BASE_URL", correct=correct, about="prices and bars"
     )
     others = FigureService(
-        name="Binance",
-        address_setting="BINANCE_BASE_URL",
-        correct=correct,
-        about="the same, if Coinbase has no market",
+        name="Binance", address_setting="BINANCE_BASE_URL", correct=correct, about="the same, if Coinbase has no market"
     )
     return Coinbase(prices, coinbase, timeout_s=timeout_s), Binance(others, binance, timeout_s=timeout_s)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from infra.offline import lexicon as lx
+from infra.offline.call_parts import facts_of, language_of, part_of, parts_of, texts_of
 from infra.offline.claims import modality_of
 from infra.offline.rules import event_type_of, is_zh, new_names
-from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
+from schemas.effects import CallModel, ModelReply
 
-_FACTS = "Facts computed by code: "
-_LANGUAGE = re.compile(r"Subject, .*, language ([a-z]+)")
 LAST_DAY = datetime(2026, 2, 10, tzinfo=UTC)
 """The day after the last page of the bundled subject: what an investigation looks from while nobody says otherwise."""
 ONE_EVENT = timedelta(days=5)
@@ -76,7 +74,7 @@ def _questions_for(subject: str) -> tuple[_Question, ...]:
 
 def framed(call: CallModel) -> ModelReply:
     """Return one sub-question for each of four kinds of events that fit the subject, and one for social platforms."""
-    subject, zh = _texts(call, "subject")[0], _language(call) == "zh"
+    subject, zh = part_of(call, "subject"), language_of(call) == "zh"
     asked = [
         {"question": (in_zh if zh else in_en).format(subject), "query": query.format(subject), "platforms": False}
         for _, in_en, in_zh, query in _questions_for(subject)
@@ -87,8 +85,8 @@ def framed(call: CallModel) -> ModelReply:
 
 def expanded(call: CallModel) -> ModelReply:
     """Return the names that several references give and no search asked for."""
-    subject, asked = _texts(call, "subject")[0], " ".join(_texts(call, "searched"))
-    names = [n.removeprefix("The ") for n in new_names(subject, asked, _texts(call, "reference"))]
+    subject, asked = part_of(call, "subject"), " ".join(texts_of(call, "searched"))
+    names = [n.removeprefix("The ") for n in new_names(subject, asked, texts_of(call, "reference"))]
     names = [n for n in dict.fromkeys(names) if n.lower() not in asked.lower()]
     reason = "names that several references give" if names else "the evidence names nothing new"
     return ModelReply(data={"keywords": names, "reason": f"offline rules: {reason}"})
@@ -96,9 +94,9 @@ def expanded(call: CallModel) -> ModelReply:
 
 def stated(call: CallModel) -> ModelReply:
     """Return one claim for each event: the title of the first page in the language of the question that tells it."""
-    zh, dates = _language(call) == "zh", {r["number"]: r["date"] for r in _facts(call)["references"]}
-    subject = _texts(call, "subject")[0]
-    told = [(label, text) for label, text in _parts(call, "reference") if subject.lower() in text.lower()]
+    zh, dates = language_of(call) == "zh", {r["number"]: r["date"] for r in facts_of(call)["references"]}
+    subject = part_of(call, "subject")
+    told = [(label, text) for label, text in parts_of(call, "reference") if subject.lower() in text.lower()]
     pages = [(int(label.split()[1]), text.partition("\n")[0], text) for label, text in told]
     pages.sort(key=lambda p: (dates[p[0]] is None, dates[p[0]] or "", p[0]))
     events: list[dict[str, Any]] = []
@@ -116,10 +114,10 @@ def stated(call: CallModel) -> ModelReply:
 
 def written(call: CallModel) -> ModelReply:
     """Return each claim as it was stated, with the references that say anything of it."""
-    claims = {int(label.split()[1]): text for label, text in _parts(call, "claim")}
+    claims = {int(label.split()[1]): text for label, text in parts_of(call, "claim")}
     sentences = [
         {"claim": one["number"], "text": claims[one["number"]] + " " + "".join(f"[{n}]" for n in one["references"])}
-        for one in _facts(call)["claims"]
+        for one in facts_of(call)["claims"]
     ]
     return ModelReply(data={"sentences": sentences})
 
@@ -138,24 +136,6 @@ def _claim(event: dict[str, Any], places: dict[str, int], zh: bool) -> dict[str,
 
 def _near(one: datetime | None, other: datetime | None) -> bool:
     return one is None or other is None or abs(one - other) <= ONE_EVENT
-
-
-def _parts(call: CallModel, label: str) -> list[tuple[str, str]]:
-    return [(p.label, p.text) for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
-
-
-def _texts(call: CallModel, label: str) -> list[str]:
-    return [text for _, text in _parts(call, label)]
-
-
-def _language(call: CallModel) -> str:
-    found = (_LANGUAGE.match(p.text) for p in call.parts if isinstance(p, Trusted))
-    return next((m[1] for m in found if m), "en")
-
-
-def _facts(call: CallModel) -> dict[str, Any]:
-    line = next(p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
-    return dict(json.loads(line.removeprefix(_FACTS)))
 
 
 INVESTIGATION_RULES: dict[str, Callable[[CallModel], ModelReply]] = {

@@ -13,18 +13,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from infra.offline.call_parts import facts_of, language_of, part_of, parts_of, texts_of
 from infra.offline.investigating import INVESTIGATION_RULES
 from infra.offline.planning import plan_of
 from infra.offline.research import RESEARCH_RULES
 from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
-from schemas.effects import CallModel, FunctionCall, ModelReply, Trusted, Untrusted
+from schemas.effects import CallModel, FunctionCall, ModelReply
 from schemas.errors import PermanentError
 
 MODEL = "offline-rules-1"
-_FACTS = "Facts computed by code: "
-_LANGUAGE = re.compile(r"News item, .*, language ([a-z]+)")
 _QUOTE = re.compile(r"quote (\d+),? (\w+)")
 """Label of a checked quote; a server that reads it from a prompt has lost the comma."""
 
@@ -74,30 +73,30 @@ def estimated_tokens(text: str) -> int:
 
 
 def _judge(call: CallModel) -> ModelReply:
-    return ModelReply(data=draft_of(_news(call)))
+    return ModelReply(data=draft_of(part_of(call, "news")))
 
 
 def _plan(call: CallModel) -> ModelReply:
     tools = call.functions[0].parameters["properties"]["tools"]["items"]["enum"] if call.functions else []
     args = plan_of(
-        _news(call),
-        _facts(call),
+        part_of(call, "news"),
+        facts_of(call),
         list(tools),
-        found=" ".join(_untrusted(call, "expanded_keywords")),
-        remembered=any(float(label.rpartition(" ")[2]) > 0.8 for label in _labels(call, "memory")),
-        urls=[text.rpartition("\n")[2] for text in _untrusted(call, "unopened")],
+        found=" ".join(texts_of(call, "expanded_keywords")),
+        remembered=any(float(label.rpartition(" ")[2]) > 0.8 for label, _ in parts_of(call, "memory")),
+        urls=[text.rpartition("\n")[2] for text in texts_of(call, "unopened")],
     )
     return ModelReply(function_calls=(FunctionCall(name="decide_next_tools", args=args),))
 
 
 def _expand(call: CallModel) -> ModelReply:
-    facts, news = _facts(call), _news(call)
+    facts, news = facts_of(call), part_of(call, "news")
     if facts.get("searches", 0) < 2 and not facts.get("official_confirmed") and not facts.get("denied"):
         # A claim with few sources and no official confirmation may have been denied, so the next search looks for a
         # denial.
         words = ["否认", "辟谣", "不实"] if is_zh(news) else ["denies", "fake", "false"]
         return ModelReply(data={"keywords": words, "reason": "offline rules: few sources, look for a denial"})
-    names = new_names(news, " ".join(_untrusted(call, "searched")), _untrusted(call, "reference"))
+    names = new_names(news, " ".join(texts_of(call, "searched")), texts_of(call, "reference"))
     reason = "names that several references give" if names else "the evidence names nothing new"
     return ModelReply(data={"keywords": names, "reason": f"offline rules: {reason}"})
 
@@ -118,9 +117,9 @@ def _critique(_: CallModel) -> ModelReply:
 
 
 def _synthesize(call: CallModel) -> ModelReply:
-    facts, news = _facts(call), _news(call)
+    facts, news = facts_of(call), part_of(call, "news")
     draft, low, high = facts["draft"], facts["lowest"], facts["highest"]
-    said, language = " ".join(news.split())[:200], _language(call)
+    said, language = " ".join(news.split())[:200], language_of(call) or ("zh" if is_zh(news) else "en")
     zh = language == "zh"
     cited = "".join(f"[{n}]" for n, stance in _quotes(call) if stance in ("supports", "denies"))
     if low == high:
@@ -146,42 +145,17 @@ def _synthesize(call: CallModel) -> ModelReply:
 
 
 def _choose_functions(call: CallModel) -> ModelReply:
-    news = _news(call)
+    news = part_of(call, "news")
     query = keywords_of(news, event_type_of(news), entity_of(news))
     args: dict[str, dict[str, Any]] = {"search_news": {"query": query}, "fetch_memories": {}}
     offered = [f.name for f in call.functions if f.name in args]
     return ModelReply(function_calls=tuple(FunctionCall(name=n, args=args[n]) for n in offered))
 
 
-def _news(call: CallModel) -> str:
-    return next((p.text for p in call.parts if isinstance(p, Untrusted) and p.label == "news"), "")
-
-
-def _untrusted(call: CallModel, label: str) -> list[str]:
-    return [p.text for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
-
-
-def _labels(call: CallModel, label: str) -> list[str]:
-    return [p.label for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
-
-
-def _language(call: CallModel) -> str:
-    """Return the language of the news as its heading says, else by its characters."""
-    found = (_LANGUAGE.match(p.text) for p in call.parts if isinstance(p, Trusted))
-    return next((m[1] for m in found if m), "zh" if is_zh(_news(call)) else "en")
-
-
 def _quotes(call: CallModel) -> list[tuple[int, str]]:
     """Return number and stance of each checked quote, by its label."""
-    found = (_QUOTE.match(label) for label in _labels(call, "quote "))
+    found = (_QUOTE.match(label) for label, _ in parts_of(call, "quote "))
     return [(int(m[1]), m[2]) for m in found if m]
-
-
-def _facts(call: CallModel) -> dict[str, Any]:
-    # Trusted parts only: an untrusted part that imitates this line is ignored.
-    lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
-    line = next(lines, None)
-    return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))
 
 
 _RULES: dict[str, Callable[[CallModel], ModelReply]] = {

@@ -6,7 +6,6 @@ figures use only the figures given.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -14,12 +13,12 @@ from typing import Any
 
 from infra.offline import lexicon
 from infra.offline import research_words as words
+from infra.offline.call_parts import facts_of, part_of
 from infra.offline.research_votes import Vote, confidence_of, outlook_of, votes_of
 from infra.offline.research_words import phrase
 from infra.offline.rules import asset_of, assets_in, event_type_of, is_zh
-from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
+from schemas.effects import CallModel, ModelReply
 
-_FACTS = "Facts computed by code: "
 _AGENTS = (("MacroAgent", words.MACRO), ("TAAgent", words.TECHNICAL), ("OnChainAgent", words.ON_CHAIN))
 _DATA = {
     "MacroAgent": ["price", "macro", "fear_greed"],
@@ -253,28 +252,17 @@ def _list(title: str, lines: list[str]) -> str:
     return "\n".join((f"**{title}**", "", *(f"- {line}" for line in lines)))
 
 
-def _question(call: CallModel) -> str:
-    return next((p.text for p in call.parts if isinstance(p, Untrusted) and p.label == "question"), "")
-
-
-def _facts(call: CallModel) -> dict[str, Any]:
-    # Trusted parts only: an untrusted part that imitates this line is ignored.
-    lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
-    line = next(lines, None)
-    return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))
-
-
 def _judge(call: CallModel) -> ModelReply:
-    return ModelReply(data=judgement_of(_question(call), _facts(call)))
+    return ModelReply(data=judgement_of(part_of(call, "question"), facts_of(call)))
 
 
 RESEARCH_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
-    "research_route": lambda call: ModelReply(data=route_of(_question(call))),
-    "research_plan": lambda call: ModelReply(data=plan_for(_question(call))),
+    "research_route": lambda call: ModelReply(data=route_of(part_of(call, "question"))),
+    "research_plan": lambda call: ModelReply(data=plan_for(part_of(call, "question"))),
     "research_macro": _judge,
     "research_ta": _judge,
     "research_onchain": _judge,
-    "research_cases": lambda call: ModelReply(data=choose_cases(_question(call), _facts(call))),
-    "research_answer": lambda call: ModelReply(data=write_up(_question(call), _facts(call))),
+    "research_cases": lambda call: ModelReply(data=choose_cases(part_of(call, "question"), facts_of(call))),
+    "research_answer": lambda call: ModelReply(data=write_up(part_of(call, "question"), facts_of(call))),
 }
 """Task → its rule; :class:`infra.offline.model.OfflineModel` includes these."""

@@ -1,12 +1,13 @@
-"""Search over the bundled synthetic corpus: BM25 over English word stems and Chinese bigrams. For demos and tests.
+"""The bundled synthetic corpus: its search, BM25 over English word stems and Chinese bigrams, and its pages by URL.
 
-Deterministic. It knows only the query of a case and returns pages of any date. Dropping evidence from the future is the
-verification's task, and the corpus contains such pages so that it is exercised.
+For demos and tests. Deterministic. The search knows only the query of a case and returns pages of any date. Dropping
+evidence from the future is the verification's task, and the corpus contains such pages so that it is exercised.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from importlib import resources
@@ -20,9 +21,9 @@ from infra.ports import Answer, Free
 from infra.search import is_within
 from infra.search.bm25 import Bm25
 from schemas.calls import ProviderMode
-from schemas.effects import Search, SearchReply
-from schemas.errors import ConfigError
-from schemas.evidence import SearchResult
+from schemas.effects import PageReply, Scrape, Search, SearchReply
+from schemas.errors import ConfigError, PermanentError
+from schemas.evidence import Page, SearchResult
 
 TITLE_WEIGHT = 2
 
@@ -73,6 +74,36 @@ class OfflineSearch(Free):
         """Return matching documents with scores in (0, 1], best first; 0.6 and more is a clear match."""
         scored = [(self.documents[number], score) for number, score in self._index.rank(query)]
         return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))
+
+
+class OfflinePages(Free):
+    """The scrape port of offline mode: a page outside the corpus is blocked. Each reply is delayed by ``latency_s`` seconds."""
+
+    provider = "offline"
+    mode: ProviderMode = "offline"
+
+    def __init__(self, documents: Iterable[Document], *, latency_s: float = 0.0) -> None:
+        self._latency_s = latency_s
+        self._by_url = {d.url: d for d in documents}
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer one :class:`~schemas.effects.Scrape`.
+
+        Raises:
+            PermanentError: the corpus has no such page (kind ``blocked``).
+        """
+        scrape: Scrape = effect
+        if self._latency_s > 0:
+            await asyncio.sleep(self._latency_s)
+        found = self._by_url.get(scrape.url)
+        if found is None:
+            raise PermanentError(
+                f"the bundled corpus has no page {scrape.url}: offline opens only those", kind="blocked"
+            )
+        page = Page(url=found.url, title=found.title, text=found.content)
+        return Answer(reply=PageReply(page=page), cost_usd=Decimal(0), cost_source="offline")
+
+    async def close(self) -> None: ...
 
 
 def load_corpus(folder: Path | None = None) -> tuple[Document, ...]:

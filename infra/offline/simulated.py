@@ -9,7 +9,7 @@ import asyncio
 from decimal import Decimal
 from typing import Any
 
-from infra.ports import Answer, Port, Ports
+from infra.ports import Answer, Port
 from schemas.calls import ProviderMode
 from schemas.effects import (
     CallModel,
@@ -41,12 +41,10 @@ class Simulated(Port):
         self.latency_s = latency_s
         self.metered = metered
         self._cost = cost_usd
-        self.performed = 0
 
     async def perform(self, effect: Any) -> Answer:
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        self.performed += 1
         paid = isinstance(effect, CallModel | Search)
         return Answer(reply=_reply(effect), cost_usd=self._cost if paid else Decimal(0), model="simulated")
 
@@ -75,16 +73,3 @@ def _reply(effect: Any) -> Reply:
             return StoryReply()
         case _:
             return ModelReply(text="simulated")
-
-
-def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
-    """Return ports that serve every effect from one simulated provider."""
-    port = Simulated(latency_s, metered=metered)
-    return Ports(
-        models={"light": port, "heavy": port},
-        search={"simulated": port},
-        recall=port,
-        earlier=port,
-        concerned=port,
-        story=port,
-    )

@@ -30,46 +30,17 @@ _UNSEEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg", "ifr
 """Tags that a browser does not show, which may hide instructions for models."""
 _BLOCKS = frozenset(
     [
-        "p",
-        "div",
-        "li",
-        "br",
-        "tr",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "section",
-        "article",
-        "td",
-        "pre",
-        "title",
-        "ul",
-        "ol",
-        "table",
+        "p", "div", "li", "br", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article", "td", "pre", "title",
+        "ul", "ol", "table",
     ]
-)
+)  # fmt: skip
 _DATE_META = frozenset(
     [
-        "article:published_time",
-        "og:published_time",
-        "datepublished",
-        "pubdate",
-        "publishdate",
-        "publish_date",
-        "publish-date",
-        "parsely-pub-date",
-        "sailthru.date",
-        "dc.date",
-        "dc.date.issued",
-        "dcterms.created",
-        "weibo:article:create_at",
-        "apub:time",
-        "pubtime",
+        "article:published_time", "og:published_time", "datepublished", "pubdate", "publishdate", "publish_date",
+        "publish-date", "parsely-pub-date", "sailthru.date", "dc.date", "dc.date.issued", "dcterms.created",
+        "weibo:article:create_at", "apub:time", "pubtime",
     ]
-)
+)  # fmt: skip
 
 
 def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:

@@ -33,12 +33,12 @@ class Proxy:
         ConfigError: the address does not have this form.
     """
 
-    def __init__(self, address: str, setting: str = "SCRAPE_PROXIES") -> None:
-        parts = urlsplit(checked_address(address, setting))
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(checked_address(address, "SCRAPE_PROXIES"))
         try:
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError as exc:
-            raise ConfigError(f"{setting} has an invalid port: write http://host:port") from exc
+            raise ConfigError("SCRAPE_PROXIES has an invalid port: write http://host:port") from exc
         self.host, self.port, self.tls = parts.hostname or "", port, parts.scheme == "https"
         self.name = f"{self.host}:{self.port}"
         self._login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
@@ -139,10 +139,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """
         assert isinstance(request.stream, httpx.AsyncByteStream)
         url = httpcore.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
         raw = httpcore.Request(
             method=request.method,

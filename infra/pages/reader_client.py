@@ -14,15 +14,7 @@ import msgspec
 import structlog
 
 from infra.http import quoted
-from infra.pages.reader_messages import (
-    LENGTH,
-    MAX_ANSWER_BYTES,
-    Broken,
-    PageAnswer,
-    PageAsked,
-    RulesAnswer,
-    RulesAsked,
-)
+from infra.pages.reader_messages import LENGTH, MAX_ANSWER_BYTES, Broken, PageAnswer, PageAsked, RulesAnswer, RulesAsked
 from schemas.errors import FailureKind, PermanentError, TransientError
 
 MEMORY_BYTES = 1024 * 1024 * 1024

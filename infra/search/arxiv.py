@@ -27,7 +27,6 @@ from schemas.evidence import SearchResult
 
 DEFAULT_BASE_URL = "https://export.arxiv.org"
 INTERVAL_S = 3.0
-MAX_QUERY_CHARS = 400
 MAX_WORDS = 12
 _ARXIV = Service(name="Arxiv", address_setting="ARXIV_BASE_URL")
 _FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
@@ -72,7 +71,7 @@ class ArxivSearch(Free):
             TransientError: rate_limit (Arxiv's, or the queue here is too long), unavailable, timeout, network.
             PermanentError: invalid_request, not_configured, refused.
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         params = {
             "search_query": _expression(query, self._first(effect), effect.as_of),
             "start": "0",
@@ -110,10 +109,7 @@ class ArxivSearch(Free):
     def _refused(
         self, response: httpx.Response, said: str, *, status: int | None = None
     ) -> TransientError | PermanentError:
-        failure = refused(_ARXIV, status or response.status_code, said, response.headers)
-        if isinstance(failure, TransientError) and failure.retry_after_s:
-            self._pace.rest(min(failure.retry_after_s, 60.0))
-        return failure
+        return self._pace.heed(refused(_ARXIV, status or response.status_code, said, response.headers))
 
     async def close(self) -> None:
         await self._client.close()

@@ -32,7 +32,6 @@ INTERVAL_S = 6.0
 """GDELT asks for one request per 5 s; at exactly that it still refuses some, by its own clock."""
 WINDOW = timedelta(days=89)
 """The three months that can be searched, taken at their shortest."""
-MAX_QUERY_CHARS = 400
 MAX_EXPRESSION_CHARS = 220
 """GDELT refuses longer expressions: those of about 250 are "too long"."""
 RECORDS = 75
@@ -90,7 +89,7 @@ class GdeltSearch(Free):
             PermanentError: invalid_request (no English word, or ``as_of`` lies before the three months), refused,
                 not_configured.
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         params = {
             "query": _expression(query, effect),
             "mode": "artlist",
@@ -133,10 +132,7 @@ class GdeltSearch(Free):
 
     def _refused(self, response: httpx.Response, said: str) -> TransientError | PermanentError:
         status = 429 if "limit requests" in said.lower() else response.status_code
-        failure = refused(_GDELT, status, said, response.headers)
-        if isinstance(failure, TransientError) and failure.retry_after_s:
-            self._pace.rest(min(failure.retry_after_s, 60.0))
-        return failure
+        return self._pace.heed(refused(_GDELT, status, said, response.headers))
 
     async def close(self) -> None:
         await self._client.close()

@@ -17,8 +17,6 @@ from schemas.calls import ProviderMode
 from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 
-MAX_QUERY_CHARS = 400
-
 
 class JsonSearch(ABC):
     """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop.
@@ -64,7 +62,7 @@ class JsonSearch(ABC):
             TransientError: rate_limit, unavailable, timeout, network.
             PermanentError: auth, plan_limit (what was paid for is used up), invalid_request, not_configured.
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         try:
             response = await self._client.send("POST", self.path, json=self._body(effect, query))
             if response.status_code != 200:

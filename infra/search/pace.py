@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from schemas.errors import TransientError
+from schemas.errors import PermanentError, TransientError
 
 
 class Pace:
@@ -60,6 +60,8 @@ class Pace:
         finally:
             self._alone.release()
 
-    def rest(self, seconds: float) -> None:
-        """Start no call within the next ``seconds``, for a Retry-After of the service."""
-        self._next_start = max(self._next_start, self._clock() + seconds)
+    def heed(self, failure: TransientError | PermanentError) -> TransientError | PermanentError:
+        """Return this failure; start no call within the time of its Retry-After, of which a minute counts."""
+        if isinstance(failure, TransientError) and failure.retry_after_s:
+            self._next_start = max(self._next_start, self._clock() + min(failure.retry_after_s, 60.0))
+        return failure

@@ -12,11 +12,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from infra.http import (
-    MAX_RESPONSE_BYTES,
-    UselessAnswerError,
-    quoted,
-)
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
 from infra.http_json import Service, ServiceClient, error_message, json_object, refused
 from infra.ports import Answer, Free
 from infra.search.results import collected, cut_query, refuse_only_malformed, score_of
@@ -27,7 +23,6 @@ from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
-MAX_QUERY_CHARS = 400
 SIMILARITY_THRESHOLD = 0.6
 _RAGFLOW = Service(name="RAGFlow", address_setting="RAGFLOW_ENDPOINT", key_setting="RAGFLOW_API_KEY")
 _FREE = {"cost_usd": Decimal(0), "cost_source": "own knowledge base"}
@@ -74,7 +69,7 @@ class RagflowSearch(Free):
             TransientError: rate_limit, unavailable, timeout, network.
             PermanentError: auth, invalid_request, not_configured (such as a missing dataset).
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         body = {
             "question": query,
             "dataset_ids": self._datasets,

@@ -19,6 +19,7 @@ from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
 _log = structlog.get_logger(__name__)
+MAX_QUERY_CHARS = 400
 _MAX_TITLE_CHARS = 500
 _MAX_URL_CHARS = 2048
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
@@ -101,8 +102,8 @@ def lexical_score(query: str, title: str, content: str) -> float:
     return round(min(1.0, 0.4 + shared / len(wanted)), 4) if shared else 0.0
 
 
-def cut_query(query: str, max_chars: int) -> str:
-    """Return the query on one line, cut between words where there is a space near the end (Chinese has none).
+def cut_query(query: str) -> str:
+    """Return the query on one line of at most ``MAX_QUERY_CHARS``, cut between words if possible (Chinese has none).
 
     Raises:
         PermanentError: the query is empty.
@@ -110,11 +111,11 @@ def cut_query(query: str, max_chars: int) -> str:
     query = " ".join(storable_text(query).split())
     if not query:
         raise PermanentError("the search has no words; give it keywords", kind="invalid_request")
-    if len(query) <= max_chars:
+    if len(query) <= MAX_QUERY_CHARS:
         return query
-    cut = query[:max_chars]
+    cut = query[:MAX_QUERY_CHARS]
     space = cut.rfind(" ")
-    return cut[:space] if space > max_chars * 3 // 4 and query[max_chars] != " " else cut
+    return cut[:space] if space > MAX_QUERY_CHARS * 3 // 4 and query[MAX_QUERY_CHARS] != " " else cut
 
 
 def _terms(text: str) -> set[str]:

@@ -25,7 +25,6 @@ from schemas.effects import Search, SearchReply
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
-MAX_QUERY_CHARS = 400
 MAX_DOMAINS = 10
 _SEARXNG = Service(name="SearXNG", address_setting="SEARXNG_URL")
 _FREE = {"cost_usd": Decimal(0), "cost_source": "own instance"}
@@ -68,7 +67,7 @@ class SearxngSearch(Free):
             TransientError: rate_limit, unavailable (also when no engine answered), timeout, network.
             PermanentError: not_configured (JSON is not enabled), invalid_request.
         """
-        query = cut_query(_SYNTAX.sub("", effect.query), MAX_QUERY_CHARS)
+        query = cut_query(_SYNTAX.sub("", effect.query))
         try:
             response = await self._client.send("GET", "/search", params=self._params(effect, query))
             if response.status_code != 200:

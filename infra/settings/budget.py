@@ -73,9 +73,6 @@ class BudgetSettings(BaseSettings):
         "TRIAGE_RESERVE_USD. 100: no limit",
     )
     investigation_max_percent: int = Field(
-        40,
-        ge=0,
-        le=100,
-        description="Maximum share of a day's metered tool calls for investigations, in percent",
+        40, ge=0, le=100, description="Maximum share of a day's metered tool calls for investigations, in percent"
     )
     allow_unpriced: bool = Field(False, description="Allow calls whose price is unknown. They count as 0 USD")

@@ -19,9 +19,7 @@ class ListenerSettings(BaseSettings):
         "sources.toml in the data directory, if it exists",
     )
     listener_contact: str = Field(
-        "",
-        pattern=r"^[\x21-\x7e]*$",
-        description="Contact e-mail sent to publishers. Required by the SEC",
+        "", pattern=r"^[\x21-\x7e]*$", description="Contact e-mail sent to publishers. Required by the SEC"
     )
     listener_key: SecretStr | None = Field(
         None,

@@ -8,14 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 from infra.origin import KEY_OF_GATEWAY
-from infra.settings.endpoints import (
-    LLAMACPP_URL,
-    OLLAMA_URL,
-    OPENAI_URL,
-    Endpoint,
-    gateways,
-    key_name,
-)
+from infra.settings.endpoints import LLAMACPP_URL, OLLAMA_URL, OPENAI_URL, Endpoint, gateways, key_name
 
 
 class ModelSettings(BaseSettings):
@@ -28,8 +21,7 @@ class ModelSettings(BaseSettings):
     )
     openai_api_key: SecretStr | None = Field(None, description="API key of OpenAI, or of OPENAI_BASE_URL")
     openai_base_url: str | None = Field(
-        None,
-        description="Any OpenAI-compatible endpoint, including its version (https://host/v1). Unset: OpenAI's",
+        None, description="Any OpenAI-compatible endpoint, including its version (https://host/v1). Unset: OpenAI's"
     )
     openai_gateways: str = Field(
         "",

@@ -72,8 +72,7 @@ class VerificationSettings(BaseSettings):
         0.0, ge=0.0, le=1.0, description="Minimum final confidence of the past cases that memory returns, 0–1"
     )
     publish_preliminary: bool = Field(
-        False,
-        description="Publish the triage judgement at once as its own revision, for subscribers who request it",
+        False, description="Publish the triage judgement at once as its own revision, for subscribers who request it"
     )
     retraction_window_days: int = Field(
         14, ge=1, le=30, description="Days that a denial or correction looks back for the signals that it concerns"

@@ -12,7 +12,6 @@ from aiokafka import TopicPartition
 
 from agents.core.case import Case, fold, open_case
 from infra.kafka.topics import offsets_of, read_range
-from infra.offline.simulated import simulated_ports
 from lab.bench.world import PARTITIONS, World, end, news, world
 from schemas import envelope as wire
 from schemas.config import Snapshot
@@ -26,7 +25,7 @@ from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, simulated_ports
 
 EVENTS_A_CASE = 6
 STEPS_A_CASE = 5

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from infra.kafka.topics import KafkaAddress
-from infra.offline.simulated import simulated_ports
 from newsproof.app.logging_setup import configure_logs
 from newsproof.app.terminal import guard_output
 from schemas.config import Snapshot
@@ -21,7 +20,7 @@ from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, simulated_ports
 
 LOOK_S = 0.05
 

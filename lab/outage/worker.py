@@ -31,7 +31,6 @@ from streams.intake.admission import Admission
 from streams.intake.remote_partitions import RemotePartitions
 from streams.journal.appender import Appender
 from streams.journal.configs import ConfigStore
-from streams.journal.memory_log import MemoryLog, MemoryRecord
 from streams.journal.tombstones import Tombstones
 from streams.runtime.dispatcher import Dispatcher
 from streams.runtime.options import WorkerOptions
@@ -41,6 +40,7 @@ from streams.runtime.results import Results
 from streams.runtime.worker_slot import WorkerSlot
 from streams.wake import Wake
 from streams.worker import Listeners
+from tests.streams.memory_log import MemoryLog, MemoryRecord
 from tests.virtual_time import virtual_now
 
 _TOPICS = Topics("")

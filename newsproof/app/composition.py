@@ -251,7 +251,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
         from infra.offline.newsroom.search import PlayedSearch, StorySearch
-        from infra.offline.pages import OfflinePages
+        from infra.offline.search import OfflinePages
 
         model = OfflineModel(latency_s=settings.offline_latency_seconds)
         made = PlayedSearch if settings.offline_pages_dated_by_event else StorySearch

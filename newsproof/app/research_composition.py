@@ -127,7 +127,7 @@ def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
 
 def _offline_pages(settings: Settings) -> dict[str, Any]:
     from infra.offline.newsroom.search import SubjectSearch
-    from infra.offline.pages import OfflinePages
+    from infra.offline.search import OfflinePages
 
     latency_s = settings.offline_latency_seconds
     search = SubjectSearch(latency_s=latency_s)

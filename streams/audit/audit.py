@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from aiokafka import TopicPartition
 
 from schemas import envelope as wire
 from schemas.budget import decode as decode_budget
@@ -351,6 +350,3 @@ async def _unreadable(log: Log, topics: Topics) -> Counter[str]:
                 except ContractError:
                     count[topic] += 1
     return count
-
-
-__all__ = ["AuditReport", "TopicPartition", "audit"]

@@ -23,15 +23,7 @@ from infra.ports import Answer, Port, Ports
 from infra.redaction import redacted
 from schemas.budget import ClaimKind
 from schemas.calls import KIND_OF, Call, CallKind, ProviderMode
-from schemas.effects import (
-    CallModel,
-    Effect,
-    Failure,
-    Reply,
-    Search,
-    SearchReply,
-    request_hash,
-)
+from schemas.effects import CallModel, Effect, Failure, Reply, Search, SearchReply, request_hash
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
 from streams.effects.breakers import PROVIDER_FAILURES, Breaker, Breakers, BreakerState
 from streams.effects.search_cache import SearchCache, search_key
@@ -96,11 +88,7 @@ class EffectsHost:
         except ConfigError as exc:
             return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
         reserve = partial(
-            self._spending.reserve,
-            case_id=case_id,
-            head_id=head_id,
-            claim_kinds=claim_kinds,
-            source_group=source_group,
+            self._spending.reserve, case_id=case_id, head_id=head_id, claim_kinds=claim_kinds, source_group=source_group
         )
         if isinstance(effect, Search) and self._searches is not None:
             return await self._searched(effect, chain, self._searches, reserve, attempt)

@@ -2,7 +2,6 @@
 
 It is filled with this worker's results, and with the replies of all workers in the journal. A hit is a separate call
 record, marked ``cached``, without cost and without a grant.
-call record, marked ``cached``, without cost and without a grant.
 """
 
 from __future__ import annotations

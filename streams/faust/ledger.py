@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import faust
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import RebalanceInProgressError
 from faust.sensors.monitor import Monitor
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
@@ -22,7 +24,6 @@ from mode.utils.futures import maybe_async
 from infra.kafka.fetch_waits import lengthen_when_quiet
 from infra.kafka.positions import skip_to
 from streams.failpoints import COMMIT_BEFORE, hit
-from streams.faust.rebalance_commits import refuse_commits_while_joining
 
 CHUNK = 50
 """Records passed to a stream as one item, and folded in one turn of the event loop.
@@ -241,3 +242,26 @@ class LedgerApp(faust.App):  # type: ignore[misc]
 
     def _new_transport(self) -> Any:
         return LedgerTransport(self.conf.broker_consumer, self)
+
+
+def refuse_commits_while_joining(consumer: AIOKafkaConsumer) -> None:
+    """Make a started group consumer refuse commits between its revocation and its next assignment.
+
+    Such a commit raises ``CommitFailedError`` at once, like one that the broker refuses. Nothing is sent, so the member
+    keeps the state that the join gives it. Commits during the revocation itself precede the join, and are sent.
+
+    Measured on aiokafka 0.14: a commit sent during a join carries no valid generation. Its error makes the consumer
+    request another join after the present one, and all members are revoked again: 44 rebalances in 50 s after a single
+    worker had been frozen, without any load.
+    """
+    coordinator: Any = consumer._coordinator
+    send = coordinator._do_commit_offsets
+
+    async def send_outside_joins(assignment: Any, offsets: Any) -> None:
+        # The flag is set from the end of the revocation to the successful sync; the generation is -1 before the first
+        # join and after the broker has dropped this member.
+        if coordinator._performed_join_prepare or coordinator.generation < 0:
+            raise RebalanceInProgressError(coordinator.group_id)
+        await send(assignment, offsets)
+
+    coordinator._do_commit_offsets = send_outside_joins

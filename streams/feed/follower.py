@@ -28,15 +28,7 @@ class Follower:
     reached.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        topic: str,
-        *,
-        start: Start,
-        take: Take,
-        isolation: Isolation,
-    ) -> None:
+    def __init__(self, log: Log, topic: str, *, start: Start, take: Take, isolation: Isolation) -> None:
         self._log, self._topic, self._isolation = log, topic, isolation
         self._start, self._take = start, take
         self._positions: dict[TopicPartition, int] = {}

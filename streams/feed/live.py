@@ -45,11 +45,9 @@ _FACTS = 8
 class LiveFeed:
     """Two followers and one window. No consumer group, so any number of web processes show the same."""
 
-    def __init__(
-        self, address: KafkaAddress, topics: Topics, *, describe: DescribeProgress, window: Window | None = None
-    ) -> None:
+    def __init__(self, address: KafkaAddress, topics: Topics, *, describe: DescribeProgress) -> None:
         self._address, self._topics, self._describe = address, topics, describe
-        self.window = window or Window()
+        self.window = Window()
         self.cases: OrderedDict[str, FeedCase] = OrderedDict()
         self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()

@@ -43,7 +43,7 @@ class Lagging(Exception):  # noqa: N818 - no error: the client comes back
 
 
 async def live_events(
-    feed: LiveFeed, wanted: FeedFilter, after: Place | None, *, now: datetime, heartbeat_s: float = HEARTBEAT_S
+    feed: LiveFeed, wanted: FeedFilter, after: Place | None, *, now: datetime
 ) -> AsyncIterator[bytes]:
     """Yield the live stream: everything after ``after``, or from now on, with heartbeats in between.
 
@@ -53,7 +53,7 @@ async def live_events(
         Lagging: the reader is too slow. End the connection; the client resumes with the id of its last event.
     """
     yield _HELLO
-    while not await feed.until_ready(heartbeat_s):
+    while not await feed.until_ready(HEARTBEAT_S):
         yield heartbeat()
     window = feed.window
     reader = _Reader(window.place if after is None else after)
@@ -67,7 +67,7 @@ async def live_events(
         yield typed("gap", {"message": words}, at=now, id=reader.id)
     yield heartbeat(reader.id)  # so that a client that is disconnected before its first event can resume
     while True:
-        if not await window.moved(at, heartbeat_s):
+        if not await window.moved(at, HEARTBEAT_S):
             yield heartbeat(reader.id)
             continue
         try:

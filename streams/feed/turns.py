@@ -23,9 +23,8 @@ from schemas.topics import Topics, partition_of
 from streams.feed.follower import Follower
 from streams.feed.history import CaseRecords
 from streams.feed.investigation_events import InvestigationEventConverter
-from streams.feed.sse import RETRY_MS, frame, heartbeat
+from streams.feed.sse import HEARTBEAT_S, RETRY_MS, Lagging, frame, heartbeat
 from streams.feed.turn_events import TurnEventConverter, state_of
-from streams.feed.turn_reader import TurnReader
 from streams.journal.case_reading import JournalRecord, record_of
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
@@ -41,6 +40,40 @@ KNOWN_TURNS = 5_000
 MESSAGE_CHARS = 280
 SEEN_WITHIN_S = 10.0
 CONFIG_WITHIN_S = 20
+
+
+WAITING = 256
+"""Records of one turn that may wait for one reader; a turn has some dozens."""
+
+
+class TurnReader:
+    """The records that wait for one reader of a turn: a bounded queue."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[JournalRecord] = asyncio.Queue(WAITING)
+        self._dropped = False
+
+    def put(self, record: JournalRecord) -> None:
+        """Queue a record; if the queue is full, drop it and mark the reader as lagging."""
+        if self._waiting.full():
+            self._dropped = True
+        else:
+            self._waiting.put_nowait(record)
+
+    async def next(self) -> JournalRecord | None:
+        """Return the next record; None on timeout.
+
+        Raises:
+            Lagging: records were dropped.
+        """
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                record = await self._waiting.get()
+        except TimeoutError:
+            return None
+        if self._dropped:
+            raise Lagging
+        return record
 
 
 class TurnItem(msgspec.Struct, kw_only=True):

@@ -43,7 +43,6 @@ MAX_HELD = 20_000
 """Items held, the newest: 2,850 a day of the seven. docs/benchmarks.md says what they take."""
 HEAD = 1_000
 """Characters kept of an item's title and summary."""
-MAX_QUERY_CHARS = 400
 READ_WITHIN_S = 5.0
 _AT_ONCE = 50
 """Records taken in before others of the worker's loop get their turn: 50 take about 10 ms."""
@@ -115,7 +114,7 @@ class FeedSearch(Free, Port):
             PermanentError: invalid_request (``as_of`` lies before what is held), not_configured (nothing is held).
             ConfigError: the list of sources cannot be read, or there is no topic.
         """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        query = cut_query(effect.query)
         await self.read_to_the_ends()
         self._forget()
         if not self._items:

@@ -354,12 +354,7 @@ class Intake:
             authenticated=authenticated,
         )
         key, value, headers = wire.encode(
-            event,
-            id=uuid5("opening", LIVE_RUN, case),
-            case_id=case,
-            causation_id=None,
-            run_id=LIVE_RUN,
-            time=utc_now(),
+            event, id=uuid5("opening", LIVE_RUN, case), case_id=case, causation_id=None, run_id=LIVE_RUN, time=utc_now()
         )
         partition = partition_of(case, self._partitions)
         try:

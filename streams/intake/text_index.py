@@ -59,8 +59,8 @@ After an answer this takes milliseconds; a case that has not asked by then will 
 for.
 """
 WRITTEN_AGAIN_S = 1.0
-TOLD_FROM, TOLD_EVERY_S = 50_000, 10.0
-"""The log tells how far a reading of so many records is, and how often."""
+TOLD_FROM = 50_000
+"""The log tells of a reading of so many records."""
 _AT_ONCE = 500
 _LONGEST_S = 0.005
 """Other tasks of the event loop get their turn after this time. A commit may wait for the disk, so a thread makes it."""
@@ -210,14 +210,14 @@ class TextIndex(Free, Port):
         }
         for tp, start in starts.items():
             self._consumer.seek(tp, start)
-        progress = _Progress({tp: (starts[tp], end) for tp, (_, end) in bounds.items()})
+        if (records := sum(end - starts[tp] for tp, (_, end) in bounds.items())) >= TOLD_FROM:
+            log_of(__name__).info("the indexes read the journal", records=records)
         while True:
             got = await self._consumer.getmany(timeout_ms=1000, max_records=_AT_ONCE)
             await self._take_in(got)
             self._read_to = {tp: await self._consumer.position(tp) for tp in self._tps}
             self.moved.notify_all()
             await asyncio.sleep(0)  # those that wait read now
-            progress.tell(self._read_to)
 
     async def _take_in(self, got: Mapping[TopicPartition, Sequence[Any]]) -> None:
         # On the loop: SQLite releases the interpreter at each statement, and a thread waits 5 ms for a busy loop to get it back.
@@ -276,28 +276,6 @@ class TextIndex(Free, Port):
         if not isinstance(event, EventReceived):
             return None
         return event if said == event.text_hash.encode() else None
-
-
-class _Progress:
-    """Says in the log how far a long reading of the journal is."""
-
-    def __init__(self, spans: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        self._spans = spans
-        self._records, self._said_at = sum(end - start for start, end in spans.values()), time.monotonic()
-        self._over = self._records < TOLD_FROM
-        if not self._over:
-            log_of(__name__).info("the indexes read the journal", records=self._records)
-
-    def tell(self, read_to: Mapping[TopicPartition, int]) -> None:
-        if self._over:
-            return
-        left = sum(max(0, end - max(start, read_to[tp])) for tp, (start, end) in self._spans.items())
-        if not left:
-            self._over = True
-            log_of(__name__).info("the indexes have read the journal", records=self._records)
-        elif time.monotonic() - self._said_at >= TOLD_EVERY_S:
-            self._said_at = time.monotonic()
-            log_of(__name__).info("the indexes read the journal", records=self._records, left=left)
 
 
 def owner_of_news(opening: EventReceived) -> str:

@@ -1,4 +1,4 @@
-"""The log as readers without a consumer group see it: on Kafka or in memory (:mod:`streams.journal.memory_log`).
+"""The log as readers without a consumer group see it: on Kafka, or in memory in tests (:mod:`tests.streams.memory_log`).
 
 Records come in batches: one awaited call per record cost the audit 92 % of its time. A record has ``topic``,
 ``partition``, ``offset``, ``timestamp`` (ms), ``key``, ``value`` and ``headers``, like aiokafka's ``ConsumerRecord``.

@@ -92,11 +92,7 @@ class Tombstones:
         known.forget()
 
     async def load(
-        self,
-        accepted: Mapping[TopicPartition, AcceptedEvents],
-        first: Mapping[TopicPartition, int],
-        *,
-        partitions: int,
+        self, accepted: Mapping[TopicPartition, AcceptedEvents], first: Mapping[TopicPartition, int], *, partitions: int
     ) -> None:
         """Add the tombstones of the range before each position; read only what this process has not read.
 

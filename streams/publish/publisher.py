@@ -233,11 +233,7 @@ class Publisher:
         return held
 
     async def _follow(
-        self,
-        producer: Any,
-        cursor: Cursor,
-        parts: dict[TopicPartition, JournalFold],
-        published: Published,
+        self, producer: Any, cursor: Cursor, parts: dict[TopicPartition, JournalFold], published: Published
     ) -> None:
         loop = asyncio.get_running_loop()
         committed_at = looked_at = loop.time()

@@ -39,18 +39,10 @@ NOTHING = LookAhead()
 
 def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
     """Return the calls without information later than ``as_of``, and the number removed; the same tuple if none was."""
-    if len(calls) == 1:  # nearly always: one provider responded
-        known, found = _guarded(calls[0], as_of)
-        return (calls if known is calls[0] else (known,)), found
-    found = NOTHING
-    kept: list[Call] = []
-    for call in calls:
-        known, more = _guarded(call, as_of)
-        kept.append(known)
-        if more is not NOTHING:
-            found += more
-    untouched = all(known is call for known, call in zip(kept, calls, strict=True))
-    return calls if untouched else tuple(kept), found
+    seen = [_guarded(call, as_of) for call in calls]
+    found = sum((more for _, more in seen if more is not NOTHING), NOTHING)
+    untouched = all(known is call for (known, _), call in zip(seen, calls, strict=True))
+    return calls if untouched else tuple(known for known, _ in seen), found
 
 
 def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:

@@ -14,14 +14,14 @@ MIN_OF_A_MEDIAN = 6
 _TAIL = 0.025
 
 
-def wilson(successes: float, count: float, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval of a share; (0, 1) if ``count`` is 0.
+def wilson(successes: float, count: float) -> tuple[float, float]:
+    """Return Wilson's 95 % score interval of a share; (0, 1) if ``count`` is 0.
 
     Source: Wilson 1927, JASA 22, 209-212; it stays inside 0 to 1 and holds its level for small counts.
     """
     if count == 0:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    z = NormalDist().inv_cdf(1.0 - _TAIL)
     share = successes / count
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))

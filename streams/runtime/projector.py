@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
@@ -33,12 +33,40 @@ from streams.journal.log import KafkaLog, record_ends
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Quarantined, Record
-from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
 
 MAX_AHEAD = 1_000
 """Maximum number of own records kept per partition until the fold reaches them; the consumer delivers any beyond."""
+
+
+class PendingConfigs:
+    """Cases that wait for the snapshot that they pin, by its hash, with the start of each wait."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[tuple[int, str], float]] = {}
+
+    def add(self, config_hash: str, partition: int, case_id: str) -> None:
+        """Add a waiting case."""
+        since = asyncio.get_running_loop().time()
+        self._waiting.setdefault(config_hash, {})[partition, case_id] = since
+
+    def arrived(self, config_hash: str) -> list[tuple[int, str]]:
+        """Remove and return (partition, case id) of the cases that waited for this snapshot."""
+        return list(self._waiting.pop(config_hash, {}))
+
+    def older_than(self, seconds: float, is_live: Mapping[int, bool]) -> list[tuple[int, str]]:
+        """Remove and return the cases that have waited for longer, on live partitions only."""
+        before = asyncio.get_running_loop().time() - seconds
+        found: list[tuple[int, str]] = []
+        for config_hash, waiting in list(self._waiting.items()):
+            due = [key for key, since in waiting.items() if since < before and is_live.get(key[0], True)]
+            for key in due:
+                del waiting[key]
+            found += due
+            if not waiting:
+                del self._waiting[config_hash]
+        return found
 
 
 class Projector:
@@ -74,7 +102,6 @@ class Projector:
         self._unpinned = PendingConfigs()
         configs.subscribe(self._on_config)
         self.folded = 0
-        self.gaps_filled = 0
 
     @property
     def open_cases(self) -> int:
@@ -237,7 +264,6 @@ class Projector:
     def _fill_gap(self, p: Partition, record: Record, behind: deque[Record] | None = None) -> None:
         number, first = record.partition, p.accepted.position
         p.waiting = deque([record, *(behind or ())])
-        self.gaps_filled += 1
         log.warning("a gap in the stream is read again", partition=number, first=first, next=record.offset)
 
         turn = self._turn

@@ -17,7 +17,6 @@ from aiokafka.partitioner import murmur2
 
 from agents.core.registry import Registry
 from infra.kafka.topics import KafkaAddress, ensure_topics, offsets_of, partitions_of, read_range, topic_specs
-from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from schemas import envelope as wire
 from schemas.config import Snapshot
@@ -39,6 +38,7 @@ from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
 from streams.worker import Worker
+from tests.plain_graph import simulated_ports
 
 KEY = b"the key of the listener"
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)

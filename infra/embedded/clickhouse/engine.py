@@ -157,9 +157,7 @@ class Engine:
             sql = f"{statement.sql}\n{source}\n{statement.settings}\nFORMAT {statement.format}"
             written = connection.query(sql, "Null", params=dict(request.parameters) or None)
             return Answer(
-                written_rows=written.rows_written(),
-                written_bytes=written.bytes_written(),
-                elapsed_s=written.elapsed(),
+                written_rows=written.rows_written(), written_bytes=written.bytes_written(), elapsed_s=written.elapsed()
             )
 
     def cancel(self, query_id: str | None = None) -> None:

@@ -1,16 +1,16 @@
 """The HTTP server in front of the embedded engine: ClickHouse's protocol on loopback, run by ``process.py``.
 
 chdb lets only one process open a data directory. So the sink, the web page, analysts and BI tools share one engine over
-HTTP, with the same client and code path as in production. ``wire`` contains the protocol's headers and encodings,
+HTTP, with the same client and code path as in production. ``wire`` contains the protocol's headers,
 ``request`` reads a request, ``access`` decides what a restricted user may do, ``engine`` runs the statement.
 
 The server reads a request's body completely (rows above 64 MiB into a temporary file) before it calls the engine, and
 the result is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error
 always has its status. Inserts have threads of their own, so a long report does not delay the sink.
 
-Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request), external tables, native
-compression. Responses are not compressed, which on loopback would cost more than it saves. Rows may be compressed, as
-clickhouse-connect sends them by default.
+Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request), external tables,
+compression of either direction: on loopback it would cost more than it saves. A clickhouse-connect client that inserts
+needs ``compress=False``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,7 @@ from infra.clickhouse.statement import MAX_STATEMENT_BYTES, Statement, Statement
 from infra.embedded.clickhouse.access import AccessDeniedError
 from infra.embedded.clickhouse.engine import Answer, Engine, EngineError, Request
 from infra.embedded.clickhouse.request import request_of, take_in
-from infra.embedded.clickhouse.wire import (
-    EngineUser,
-    content_type,
-    credentials,
-    is_loopback,
-    matching_user,
-    status_of,
-)
+from infra.embedded.clickhouse.wire import EngineUser, content_type, credentials, is_loopback, matching_user, status_of
 
 QUERY_THREADS = 8
 INSERT_THREADS = 2

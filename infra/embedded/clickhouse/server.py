@@ -1,7 +1,7 @@
 """The embedded ClickHouse: a child process with the engine (chdb) behind ClickHouse's HTTP protocol.
 
     async with EmbeddedClickHouse(Path("data/clickhouse")) as server:
-        client = clickhouse_connect.get_client(host=server.host, port=server.port)
+        client = clickhouse_connect.get_client(host=server.host, port=server.port, compress=False)
 
 Guarantees: an acknowledged insert survives a SIGKILL of this process or of the server. It may not survive a power cut:
 like a ClickHouse server, the engine relies on the disk cache. The child ends when this process ends, however that

@@ -1,4 +1,4 @@
-"""Headers, statuses and encodings of ClickHouse's HTTP protocol.
+"""Headers and statuses of ClickHouse's HTTP protocol.
 
 Source: https://clickhouse.com/docs/en/interfaces/http and, for the statuses,
 ``exceptionCodeToHTTPStatus`` in ClickHouse's ``src/Server/HTTP``.
@@ -11,47 +11,22 @@ import errno
 import hmac
 import ipaddress
 import socket
-import sys
-import zlib
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-import lz4.frame  # type: ignore[import-untyped]
 import msgspec
 import psutil
 
 from infra.embedded.child import port_owner
 from schemas.errors import ConfigError
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-
 NOT_SETTINGS = frozenset(
     {
-        "query",
-        "database",
-        "default_format",
-        "query_id",
-        "session_id",
-        "session_timeout",
-        "session_check",
-        "close_session",
-        "user",
-        "password",
-        "quota_key",
-        "wait_end_of_query",
-        "buffer_size",
-        "compress",
-        "decompress",
-        "stacktrace",
-        "role",
-        "client_protocol_version",
+        "query", "database", "default_format", "query_id", "session_id", "session_timeout", "session_check",
+        "close_session", "user", "password", "quota_key", "wait_end_of_query", "buffer_size", "compress", "decompress",
+        "stacktrace", "role", "client_protocol_version",
     }
-)
+)  # fmt: skip
 """URL parameters of the protocol itself. All others are settings, or ``param_…``."""
 
 _STATUS = {
@@ -98,75 +73,6 @@ class EngineUser(msgspec.Struct, frozen=True):
     readonly: int = 0
     settings: dict[str, str] = {}
     databases: tuple[str, ...] = ()
-
-
-class EncodingError(ValueError):
-    """A Content-Encoding other than gzip, deflate, lz4 and zstd, or bytes that are not valid in it."""
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes | None: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-PIECE_BYTES = 1024 * 1024
-"""Bytes decompressed at a time: 33 KB can expand to 2 GB, so readers decide after each piece whether to continue."""
-
-
-class Decoder:
-    """Incremental decoder for a Content-Encoding; several consecutive frames are one body."""
-
-    def __init__(self, encoding: str) -> None:
-        self._encoding = "" if encoding == "identity" else encoding
-        self._started = False
-        self._current = self._fresh()
-
-    def decode(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the decoded data of ``piece``, at most 1 MiB at a time. Raises EncodingError."""
-        self._started = True
-        if self._current is None:
-            yield piece
-            return
-        more = True
-        try:
-            while piece or more:
-                if self._current is None or self._current.eof:
-                    self._current = self._fresh()
-                    assert self._current is not None
-                data = self._current.decompress(piece, PIECE_BYTES)
-                if self._current.eof:
-                    piece, more = self._current.unused_data or b"", False
-                else:
-                    # zlib returns unconsumed input; the others keep it. After a full piece, more output may follow.
-                    piece, more = getattr(self._current, "unconsumed_tail", b""), len(data) == PIECE_BYTES
-                yield data
-        except (zlib.error, zstd.ZstdError, RuntimeError, EOFError) as exc:
-            raise EncodingError(f"The body is not valid {self._encoding}: {exc}.") from exc
-
-    def finish(self) -> None:
-        """Raise EncodingError if the body ended within a frame."""
-        if self._started and self._current is not None and not self._current.eof:
-            raise EncodingError(f"The body ends in the middle of its {self._encoding}: send it again.")
-
-    def _fresh(self) -> _Decompressor | None:
-        match self._encoding:
-            case "":
-                return None
-            case "gzip" | "x-gzip":
-                return zlib.decompressobj(zlib.MAX_WBITS | 16)
-            case "deflate":
-                return zlib.decompressobj()
-            case "lz4":
-                decompressor: _Decompressor = lz4.frame.LZ4FrameDecompressor()
-                return decompressor
-            case "zstd":
-                return zstd.ZstdDecompressor()
-        raise EncodingError(
-            f"Content-Encoding {self._encoding[:40]!r} is not supported: use gzip, deflate, lz4 or zstd."
-        )
 
 
 def content_type(shape: str) -> str:

@@ -12,13 +12,12 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from schemas.errors import ConfigError
@@ -93,9 +92,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path, given_up: threading.Event
 
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch:
         context = MavenContext(
-            repo_cache=Path(scratch),
-            remote_repos=GlobalSettings.load().repositories or None,
-            timeout=_FETCH_TIMEOUT_S,
+            repo_cache=Path(scratch), remote_repos=GlobalSettings.load().repositories or None, timeout=_FETCH_TIMEOUT_S
         )
 
         def fetch(pin: PinnedJar) -> None:
@@ -155,29 +152,3 @@ def _exclusive(path: Path) -> Iterator[None]:
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def pin(coordinates: Sequence[str]) -> str:
-    """Resolve ``coordinates`` with all run-time dependencies; return the lines for ``kafka_jars.txt``.
-
-    This is a tool for upgrading Kafka; nothing calls it at run time.
-    """
-    from jgo.maven import MavenContext
-    from jgo.parse import Coordinate
-
-    scratch = Path(tempfile.mkdtemp(prefix="jars-"))
-    try:
-        context = MavenContext(repo_cache=scratch, timeout=_FETCH_TIMEOUT_S)
-        roots = [context.create_dependency(replace(Coordinate.parse(c), scope="compile")) for c in coordinates]
-        inputs, transitive = context.resolver.resolve(roots)
-        lines = set()
-        for found in (*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))):
-            digest = hashlib.sha256(Path(found.artifact.resolve()).read_bytes()).hexdigest()
-            lines.add((f"{found.groupId}:{found.artifactId}:{found.version}", digest))
-        return "".join(f"{digest}  {name}\n" for name, digest in sorted(lines))
-    finally:
-        shutil.rmtree(scratch)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(pin(sys.argv[2:]))

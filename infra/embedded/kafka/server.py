@@ -54,7 +54,6 @@ class EmbeddedKafka:
         data_dir: Path,
         *,
         port: int | None = None,
-        log_file: Path | None = None,
         cache_dir: Path | None = None,
         cluster_id: str | None = None,
         more_properties: str = "",
@@ -62,14 +61,14 @@ class EmbeddedKafka:
     ) -> None:
         """Configure the broker; nothing starts yet.
 
-        ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds the jars and the class archive for
+        ``cache_dir`` holds the jars and the class archive for
         all data directories (the user's cache directory by default). ``progress`` receives a line before a download.
         ``cluster_id`` is written into an empty directory; None = a random one. ``more_properties`` are lines for
         ``server.properties`` that override the defaults; ``{port}``, ``{controller_port}`` and ``{password}`` in them
         are replaced.
         """
         self.data_dir = data_dir.absolute()
-        self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
+        self.log_file = self.data_dir / "kafka.log"
         self._cache_dir = cache_dir or default_cache_dir()
         self._cluster_id = cluster_id
         self._more_properties = more_properties

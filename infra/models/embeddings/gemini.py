@@ -10,8 +10,7 @@ from google.genai import types
 
 from infra.http import UselessAnswerError
 from infra.models.call_costs import Prices
-from infra.models.embeddings.port import Embedded
-from infra.models.embeddings.reading import embedded, most_tokens
+from infra.models.embeddings.port import Embedded, embedded, most_tokens
 from infra.models.gemini_client import GeminiClient, translate_status
 from schemas.errors import PermanentError, TransientError
 

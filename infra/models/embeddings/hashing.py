@@ -41,7 +41,7 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 def embed(text: str) -> list[int]:
     """Return the text's vector: 256 components from -127 to 127, or empty without letters or digits.
 
-    The :func:`cosine` of two of them is 1 for texts equal up to layout and near 0 for unrelated ones.
+    The cosine of two of them is 1 for texts equal up to layout and near 0 for unrelated ones.
     """
     components: list[int] = embed_all([text])[0].tolist()
     return components
@@ -87,14 +87,6 @@ def quantised(vector: Sequence[float] | npt.NDArray[np.float64]) -> list[int]:
         return []
     whole: list[int] = np.rint(values * (LARGEST / largest)).astype(np.int8).tolist()
     return whole
-
-
-def cosine(a: Sequence[int], b: Sequence[int]) -> float:
-    """Return the cosine similarity of two vectors of one model; 0 if one of them is empty."""
-    if not a or not b:
-        return 0.0
-    product = sum(x * y for x, y in zip(a, b, strict=True))
-    return product / (length(a) * length(b))
 
 
 def length(vector: Sequence[int]) -> float:

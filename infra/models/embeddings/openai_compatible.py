@@ -10,8 +10,7 @@ import httpx
 
 from infra.http import UselessAnswerError
 from infra.http_json import Service, error_message, json_object, refused
-from infra.models.embeddings.port import Embedded
-from infra.models.embeddings.reading import embedded, most_tokens
+from infra.models.embeddings.port import Embedded, embedded, most_tokens
 from infra.models.openai_client import OpenAICompatibleClient
 from schemas.errors import NewsproofError
 

@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from infra.offline.call_parts import facts_of
 from infra.offline.model import OfflineModel, estimated_tokens
 from infra.offline.rules import is_zh
 from infra.offline.scripted.critic import criticised, in_slots
-from infra.offline.scripted.reading import Asked, facts_of, material_of
+from infra.offline.scripted.reading import Asked, material_of
 from infra.offline.scripted.stance import Draws, stance_of
 from schemas.effects import FunctionCall, ModelReply
 from schemas.errors import PermanentError
@@ -106,7 +107,7 @@ def _criticises(_: dict[str, Any], question: Asked, stance: int, draws: Draws) -
 
 
 def _synthesizes(data: dict[str, Any], question: Asked, stance: int, draws: Draws) -> dict[str, Any]:
-    known, cited = facts_of(question), " ".join(_CITED.findall(data["reason"]))
+    known, cited = facts_of(question.call), " ".join(_CITED.findall(data["reason"]))
     low, high = float(known["lowest"]), float(known["highest"])
     if stance >= 2 and high < 0:
         data |= {"action": "observe", "direction": "neutral"}

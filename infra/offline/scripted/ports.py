@@ -15,10 +15,9 @@ from infra.http import checked_address
 from infra.models.call_costs import Cost, Prices, TokenUsage
 from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
-from infra.offline.pages import OfflinePages
 from infra.offline.scripted import HEAVY, LIGHT
 from infra.offline.scripted.stance import spread
-from infra.offline.search import OfflineSearch
+from infra.offline.search import OfflinePages, OfflineSearch
 from infra.ports import Answer, Port
 from infra.settings import Settings
 from schemas.calls import ProviderMode

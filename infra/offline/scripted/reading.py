@@ -5,7 +5,6 @@ The random marks around untrusted text differ from call to call. They are remove
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from datetime import date
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from infra.offline.call_parts import facts_of, part_of, parts_of
 from infra.offline.scripted.critic import Material
 from schemas.effects import CallModel, FunctionDeclaration, Part, Trusted, Untrusted
 
@@ -25,10 +25,8 @@ _BY_FUNCTION = {"decide_next_tools": "plan", "search_news": "single_pass", "fetc
 _BY_FIELD = {
     "spam": "triage", "keywords": "expand", "references": "critique", "claims": "critique", "adjustment": "synthesize", "summary_zh": "synthesize",
 }  # fmt: skip
-_NUMBERED = re.compile(r"(?:reference|earlier claim) (\d+)")
+_REFERENCE = re.compile(r"reference (\d+)")
 _PUBLISHED = re.compile(r"News item, published (\d{4}-\d{2}-\d{2})")
-FACTS = "Facts computed by code: "
-"""Prefix of the line of figures in a prompt."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,30 +74,19 @@ def asked(
     return Asked(model=model, call=call)
 
 
-def facts_of(question: Asked) -> dict[str, Any]:
-    """Return the figures of our own code; empty without them. An untrusted part that imitates the line is not read."""
-    lines = (p.text for p in question.call.parts if isinstance(p, Trusted) and p.text.startswith(FACTS))
-    return dict(json.loads(next(lines, FACTS + "{}").removeprefix(FACTS)))
-
-
 def material_of(question: Asked) -> Material:
     """Return what a critic is given to read."""
-    parts = question.call.parts
-    strangers = [p for p in parts if isinstance(p, Untrusted)]
-    dated = (m for p in parts if isinstance(p, Trusted) and (m := _PUBLISHED.match(p.text)))
-    references = {n: text.split("\n", 2) for n, text in _numbered(strangers, "reference")}
+    call = question.call
+    dated = (m for p in call.parts if isinstance(p, Trusted) and (m := _PUBLISHED.match(p.text)))
+    labelled = ((_REFERENCE.match(label), text) for label, text in parts_of(call, "reference"))
+    references = {int(m[1]): text.split("\n", 2) for m, text in labelled if m}
     return Material(
-        news=next((p.text for p in strangers if p.label == "news"), ""),
+        news=part_of(call, "news"),
         published=next((date.fromisoformat(m[1]) for m in dated), None),
         references={n: (lines[0], lines[2] if len(lines) > 2 else "") for n, lines in references.items()},
-        same_claims=tuple(c["number"] for c in facts_of(question).get("earlier_claims", ()) if c["same"]),
-        known={r["number"]: r for r in facts_of(question).get("references", ())},
+        same_claims=tuple(c["number"] for c in facts_of(call).get("earlier_claims", ()) if c["same"]),
+        known={r["number"]: r for r in facts_of(call).get("references", ())},
     )
-
-
-def _numbered(parts: Iterable[Untrusted], label: str) -> Iterable[tuple[int, str]]:
-    labelled = ((p, _NUMBERED.match(p.label)) for p in parts if p.label.startswith(label))
-    return ((int(m[1]), p.text) for p, m in labelled if m)
 
 
 def _parts(said: str, mark: str | None) -> Iterable[Part]:

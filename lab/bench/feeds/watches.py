@@ -23,10 +23,10 @@ from schemas.ids import RESEARCH_RUN, event_id, uuid5
 from schemas.research_events import AnswerStopped
 from schemas.watches import MIN_EVERY_S, WatchFired, WatchSet, decode
 from streams.journal.fold import JournalFold
-from streams.journal.memory_log import MemoryLog
 from streams.watches.rule import Watch, WatchState
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
+from tests.streams.memory_log import MemoryLog
 from tests.streams.watches.in_memory import TOPICS, MemoryAppender, asked_by, pinned
 from tests.virtual_time import run_virtually, virtual_now
 

@@ -14,7 +14,7 @@ from agents.specification import Run, run_case
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import SubjectSearch
-from infra.offline.pages import OfflinePages
+from infra.offline.search import OfflinePages
 from schemas.config import Snapshot
 from schemas.effects import BriefReply, CallModel, Effect, FindBrief, Recall, RecallReply, Reply, Search
 from schemas.evidence import PreviousBrief, PreviousClaim

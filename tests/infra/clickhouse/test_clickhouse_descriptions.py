@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.descriptions import Descriptions, describe, load_descriptions, outdated, undescribed
+from infra.clickhouse.descriptions import Descriptions, describe, load_descriptions
 from infra.clickhouse.migrate import migrate
+
+
+def undescribed(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
+    """Return the tables and columns without a description, as ``table`` and ``table.column``."""
+    found = [table for table in columns if not descriptions.of_table(table)]
+    found += [f"{table}.{c}" for table, names in columns.items() for c in names if not descriptions.of_column(table, c)]
+    return sorted(found)
+
+
+def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
+    """Return the names in descriptions and relations that do not exist: tables, ``table.column``, and columns that no
+    table has."""
+    names = {table: set(held) for table, held in columns.items()}
+    found = [table for table in descriptions.tables if table not in names]
+    found += [
+        f"{table}.{column}"
+        for table, said in descriptions.tables.items()
+        for column in said.columns
+        if column not in names.get(table, ())
+    ]
+    found += [column for column in descriptions.columns if not any(column in held for held in names.values())]
+    for relation in descriptions.relations:
+        ends = [*((relation.of, a) for a, _ in relation.pairs()), *((relation.to, b) for _, b in relation.pairs())]
+        found += [f"{table}.{column}" for table, column in ends if column not in names.get(table, ())]
+    return sorted(found)
 
 
 async def columns_of(client: ClickHouse) -> dict[str, list[str]]:

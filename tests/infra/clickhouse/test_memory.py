@@ -13,7 +13,7 @@ import pytest
 from infra.clickhouse import memory_copy
 from infra.clickhouse.client import Address, ClickHouse, Result, connect
 from infra.clickhouse.memory import SIMILARITY_FLOOR, ClickHouseMemory
-from infra.models.embeddings.hashing import DIMENSIONS, cosine, embed
+from infra.models.embeddings.hashing import DIMENSIONS, embed, length
 from infra.ports import Answer
 from schemas import events as ev
 from schemas.effects import Failure, Recall, RecallReply
@@ -37,7 +37,8 @@ UNRELATED = [
 
 
 def likeness(a: str, b: str) -> float:
-    return cosine(embed(a), embed(b))
+    one, other = embed(a), embed(b)
+    return sum(x * y for x, y in zip(one, other, strict=True)) / (length(one) * length(other))
 
 
 @pytest.mark.parametrize(("a", "b"), NEAR)

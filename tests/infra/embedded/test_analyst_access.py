@@ -250,7 +250,7 @@ def test_clickhouse_connect_reads_as_the_analyst(server: EmbeddedClickHouse) -> 
         with pytest.raises(DatabaseError, match="ACCESS_DENIED"):
             client.command("DROP TABLE notes")
         with pytest.raises(DatabaseError, match="ACCESS_DENIED"):
-            client.insert("notes", [[3, "x"]], column_names=["n", "text"], column_type_names=["UInt64", "String"])
+            client.raw_insert("notes", ["n", "text"], insert_block="3\tx\n", fmt="TabSeparated")
 
 
 async def test_the_protocol_that_curl_and_bi_tools_speak(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import os
 import signal
 import subprocess
@@ -18,7 +17,6 @@ from uuid import UUID
 
 import clickhouse_connect
 import httpx
-import lz4.frame
 import psutil
 import pytest
 from clickhouse_connect.driver.client import Client
@@ -47,7 +45,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHo
 
 @contextmanager
 def connected(server: EmbeddedClickHouse, **options: object) -> Iterator[Client]:
-    client = clickhouse_connect.get_client(host=server.host, port=server.port, tz_mode="aware", **options)
+    client = clickhouse_connect.get_client(
+        host=server.host, port=server.port, tz_mode="aware", compress=False, **options
+    )
     try:
         yield client
     finally:
@@ -241,37 +241,12 @@ def _row_binary(data: bytes) -> str:
     return ",".join(found)
 
 
-@pytest.mark.parametrize("compress", [True, "gzip", "lz4", "zstd"])
-def test_rows_may_come_compressed_and_answers_are_plain(server: EmbeddedClickHouse, compress: bool | str) -> None:
-    with connected(server, compress=compress) as packed:
-        packed.command("CREATE DATABASE IF NOT EXISTS scratch")
-        packed.command("CREATE OR REPLACE TABLE scratch.packed (n UInt64, s String) ENGINE = Memory")
-        packed.insert("scratch.packed", [[n, "text " * 20] for n in range(20_000)])
-        assert packed.query("SELECT sum(n), uniqExact(s) FROM scratch.packed").result_rows == [(199_990_000, 1)]
-        assert packed.query("SELECT n FROM scratch.packed").row_count == 20_000
-
-
 @pytest.mark.parametrize("asked", ["compress", "decompress"])
 async def test_native_compression_is_refused_with_the_property_to_set(http: httpx.AsyncClient, asked: str) -> None:
     refused = await http.post("/", params={"query": "SELECT 1", asked: "1"})
     assert (refused.status_code, refused.headers["X-ClickHouse-Exception-Code"]) == (501, "48")
     assert "compress=0" in refused.text
     assert (await http.post("/", params={"query": "SELECT 1", asked: "0"})).text == "1\n"
-
-
-async def test_a_body_of_two_frames_is_one_body_and_a_torn_one_is_refused(
-    client: Client, http: httpx.AsyncClient
-) -> None:
-    client.command("CREATE TABLE frames (n UInt64) ENGINE = Memory")
-    for pack, name in ((gzip.compress, "gzip"), (lz4.frame.compress, "lz4")):
-        where = {"query": "INSERT INTO scratch.frames FORMAT CSV"}
-        both = pack(b"1\n") + pack(b"2\n")
-        good = await http.post("/", params=where, content=both, headers={"Content-Encoding": name})
-        assert good.status_code == 200, good.text
-        for bad in (pack(b"3\n" * 1000)[:-6], b"not packed at all"):
-            torn = await http.post("/", params=where, content=bad, headers={"Content-Encoding": name})
-            assert (torn.status_code, name in torn.text) == (500, True)
-    assert client.command("SELECT groupArray(n) FROM frames") == "[1,2,1,2]"
 
 
 async def test_rows_far_above_what_is_kept_in_memory_pass_through_a_file(

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from infra.listeners.failures import NotReadError
-from infra.listeners.sockets import connected
+from infra.listeners.fetching import connected
 from infra.listeners.source import Source
 from infra.pages.guard import Guard
 from tests.infra.fakes.server import FakeServer, Say

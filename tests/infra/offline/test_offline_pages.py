@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.offline.pages import OfflinePages
-from infra.offline.search import load_corpus
+from infra.offline.search import OfflinePages, load_corpus
 from schemas.effects import PageReply, Scrape
 from schemas.errors import PermanentError
 

@@ -12,10 +12,9 @@ from agents.specification import opened, run_case
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import StorySearch
-from infra.offline.pages import OfflinePages
 from infra.offline.rules import is_zh
 from infra.offline.sample_news import sample_news
-from infra.offline.search import OfflineSearch
+from infra.offline.search import OfflinePages, OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from schemas.config import Snapshot

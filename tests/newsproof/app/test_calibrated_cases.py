@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from infra.offline.pages import OfflinePages
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -21,7 +22,6 @@ from evaluation.replay.verify import verify
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.offline.model import OfflineModel
-from infra.offline.pages import OfflinePages
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Ports

@@ -16,9 +16,9 @@ from streams.bots.book import Book
 from streams.bots.messages import Outbox, next_notes
 from streams.bots.reports import IN_A_ROW, Briefs, OutageWatch, Report, low_budget
 from streams.budget.rule import BudgetState
-from streams.journal.memory_log import MemoryLog
 from tests.builders import NOW, limits_of, signal
 from tests.schemas.research_samples import INVESTIGATION
+from tests.streams.memory_log import MemoryLog
 
 ASKED = InvestigationAsked(question="q", subject="DeepSeek", as_of=NOW, config_hash="aa" * 16, language="en")
 BRIEF = next(one for one in INVESTIGATION if isinstance(one, BriefWritten))

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
-from infra.offline.simulated import Simulated, simulated_ports
+from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from infra.settings import Settings
 from infra.settings.verification import FULL_PIPELINE
@@ -40,7 +40,7 @@ from streams.journal.clock import utc_now
 from streams.wake import Wake
 from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
 from tests.builders import call_model, limits_of
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, simulated_ports
 from tests.streams.budget.spender import CALL_USD, granted_of, search
 from tests.streams.world import World, news
 

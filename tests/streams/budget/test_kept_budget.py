@@ -19,11 +19,11 @@ from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState
 from streams.effects.spending import Grant
 from streams.ending import Ending
-from streams.journal.memory_log import MemoryLog
 from streams.wake import Wake
 from tests.builders import limits_of
 from tests.streams.budget.test_budget import METERED, call, one
 from tests.streams.budget.test_budget_rule import asked, paid
+from tests.streams.memory_log import MemoryLog
 from tests.streams.world import World
 
 TOPIC = Topics().budget

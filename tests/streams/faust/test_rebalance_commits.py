@@ -14,7 +14,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas.topics import Topics
-from streams.faust.rebalance_commits import refuse_commits_while_joining
+from streams.faust.ledger import refuse_commits_while_joining
 
 GROUP = "joining"
 

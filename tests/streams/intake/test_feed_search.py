@@ -33,7 +33,7 @@ from schemas.topics import Topics
 from streams.intake.feed_search import FeedSearch
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
-from streams.journal.memory_log import MemoryLog
+from tests.streams.memory_log import MemoryLog
 from tests.streams.world import KEY, World, by_the_listener, news
 
 NOW = utc_now().replace(microsecond=0)

@@ -31,8 +31,8 @@ from streams.intake.index_rows import FILE
 from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
 from streams.journal import fold_store
-from streams.journal.memory_log import MemoryLog
 from tests.newsproof.signal_samples import signal as sample
+from tests.streams.memory_log import MemoryLog
 from tests.streams.records import TRIAGED, after, opening
 
 PARTITIONS = 2

@@ -19,7 +19,7 @@ from schemas.topics import Topics
 from streams.intake import opened_news
 from streams.intake.opened_news import FILE, OpenedNews, OpenedNewsIndex
 from streams.journal.clock import append_ms, utc_now
-from streams.journal.memory_log import MemoryLog
+from tests.streams.memory_log import MemoryLog
 from tests.streams.world import news
 
 TOPICS = Topics()

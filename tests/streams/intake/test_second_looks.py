@@ -20,11 +20,11 @@ from schemas.news import News, look_id
 from schemas.signals import MessagePart, Signal
 from schemas.topics import Topics, partition_of
 from streams.intake.second_looks import SecondLooks
-from streams.journal.memory_log import MemoryLog
 from streams.journal.reader import JournalReader
 from tests.builders import received
 from tests.newsproof.signal_samples import signal
 from tests.plain_graph import DRAFT
+from tests.streams.memory_log import MemoryLog
 from tests.streams.watches.in_memory import MemoryAppender
 from tests.virtual_time import run_virtually, virtual_now
 

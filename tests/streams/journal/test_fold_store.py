@@ -10,7 +10,7 @@ from aiokafka import TopicPartition
 
 from schemas.errors import ConfigError
 from streams.journal.fold_store import FILE, FoldStore, StoredFold
-from streams.journal.memory_log import MemoryLog
+from tests.streams.memory_log import MemoryLog
 
 TOPIC, TP = "numbers", TopicPartition("numbers", 0)
 TABLES = "CREATE TABLE numbers (value BLOB PRIMARY KEY) WITHOUT ROWID"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from schemas.acceptance import TOMBSTONE_OFFSETS
 from streams.journal.fold import JournalFold
 from streams.journal.log import Log
-from streams.journal.memory_log import MemoryLog
 from streams.journal.reader import JournalReader
 from streams.journal.tombstones import Tombstones
+from tests.streams.memory_log import MemoryLog
 from tests.streams.records import DROPPED, TRIAGED, after, opening
 
 TOPIC = "newsproof.cases"

@@ -20,9 +20,9 @@ from schemas.acceptance import AcceptedEvents
 from schemas.topics import Topics, partition_of
 from streams.journal import tombstones
 from streams.journal.fold import JournalFold
-from streams.journal.memory_log import MemoryLog
 from streams.journal.tombstones import FILE, Tombstones
 from tests.plain_graph import plain_registry
+from tests.streams.memory_log import MemoryLog
 from tests.streams.records import DROPPED, TRIAGED, after, opening
 from tests.streams.world import World
 

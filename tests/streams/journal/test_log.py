@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, create_topics, known_topics
 from streams.journal.log import Isolation, KafkaLog, Log, record_ends
-from streams.journal.memory_log import MemoryLog
+from tests.streams.memory_log import MemoryLog
 
 CONTENT = (("plain", b"0"), ("committed", b"1"), ("aborted", b"3"), ("plain", b"5"), ("committed", b"6"))
 """Of partition 0: a transaction's marker takes the offset behind its record, so 2, 4 and 7 are gaps and the end is 8."""

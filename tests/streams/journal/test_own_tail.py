@@ -10,8 +10,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.journal.appender import OwnRecord
-from streams.journal.memory_log import MemoryLog
 from streams.journal.own_tail import OwnTail
+from tests.streams.memory_log import MemoryLog
 
 TOPIC, PARTITIONS = "journal", 2
 TPS = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from schemas.envelope import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.topics import Topics
-from streams.journal.memory_log import MemoryLog
 from streams.publish import published
 from streams.publish.published import FILE, Place, Published
 from streams.publish.publisher import Publisher
 from tests.plain_graph import plain_registry
+from tests.streams.memory_log import MemoryLog
 from tests.streams.publish.test_publisher import closed_cases, signals_reach
 from tests.streams.world import World
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from schemas.errors import ConfigError
 from schemas.record import NO_DAY, DayRoot, encode
 from schemas.topics import Topics
-from streams.journal.memory_log import MemoryLog
 from streams.record.days import (
     Difference,
     differing_days,
@@ -30,6 +29,7 @@ from streams.record.days import (
 )
 from streams.record.merkle import leaf_hash, tree_hash
 from tests.newsproof.signal_samples import as_published, signal
+from tests.streams.memory_log import MemoryLog
 
 pytestmark = pytest.mark.security
 TOPICS = Topics("r.")

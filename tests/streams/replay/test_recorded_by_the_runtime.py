@@ -14,8 +14,7 @@ from evaluation.replay.candidates import ReplayBuilder
 from evaluation.replay.journal import LogSource, recordings
 from evaluation.replay.verify import same, verify
 from infra.offline.model import OfflineModel
-from infra.offline.pages import OfflinePages
-from infra.offline.search import OfflineSearch
+from infra.offline.search import OfflinePages, OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import load_settings

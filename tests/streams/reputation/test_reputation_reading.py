@@ -10,10 +10,10 @@ from schemas import envelope as wire
 from schemas.events import CaseDropped
 from schemas.ids import signal_id
 from schemas.topics import Topics, partition_of
-from streams.journal.memory_log import MemoryLog
 from streams.publish.publisher import _record
 from streams.reputation.reputation_topic import compute_reputations, read_reputations
 from tests.infra.clickhouse.clickhouse_samples import signal
+from tests.streams.memory_log import MemoryLog
 from tests.streams.records import after, opening
 
 TOPICS, NOW = Topics("t."), datetime.now(UTC)

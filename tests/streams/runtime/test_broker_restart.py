@@ -14,11 +14,10 @@ from infra.clickhouse.client import connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
-from infra.offline.simulated import simulated_ports
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.sink.sink import Sink
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, simulated_ports
 from tests.streams.world import World
 
 CASES = 60

@@ -33,7 +33,7 @@ import asyncio, sys, time
 from pathlib import Path
 import newsproof.app.composition as composition
 import newsproof.app.processes.services as services
-from infra.offline.simulated import simulated_ports
+from tests.plain_graph import simulated_ports
 from infra.settings import load_settings
 from tests.plain_graph import plain_registry
 from newsproof.app.logging_setup import configure_logs

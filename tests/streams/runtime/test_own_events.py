@@ -19,10 +19,10 @@ from streams.effects.spending import Unlimited
 from streams.ending import Ending
 from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
-from streams.journal.memory_log import MemoryLog, MemoryRecord
 from streams.journal.tombstones import Tombstones
 from streams.runtime.partition import Partitions
 from streams.runtime.projector import Projector
+from tests.streams.memory_log import MemoryLog, MemoryRecord
 from tests.streams.records import DROPPED, TRIAGED, after, opening
 from tests.streams.world import QUICK
 

@@ -17,8 +17,7 @@ from infra.clickhouse.client import ClickHouse, connect
 from infra.kafka.topics import KafkaAddress
 from schemas.topics import Topics
 from streams.failpoints import FAILPOINTS, arm, kill_this_process
-from streams.sink.reading import SinkReading
-from streams.sink.sink import Sink
+from streams.sink.sink import Sink, SinkReading
 from tests.plain_graph import plain_registry
 
 BLOCK, COMMITTED = "block", "committed"

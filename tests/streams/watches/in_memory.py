@@ -11,7 +11,7 @@ from infra.clickhouse.record import epoch_ms
 from schemas.events import InvestigationAsked
 from schemas.topics import Topics
 from schemas.watches import WatchSet
-from streams.journal.memory_log import MemoryLog
+from tests.streams.memory_log import MemoryLog
 from tests.virtual_time import virtual_now
 
 TOPICS = Topics("")

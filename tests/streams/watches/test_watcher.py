@@ -29,12 +29,12 @@ from schemas.watches import WatchSet
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
-from streams.journal.memory_log import MemoryLog
 from streams.watches.matching import NewsMatches
 from streams.watches.reading import read_watches
 from streams.watches.watcher import Watcher
 from streams.watches.writer import WatchWriter, append_record
 from tests.agents.investigation.worlds import DATES, corpus
+from tests.streams.memory_log import MemoryLog
 from tests.streams.records import TRIAGED, after, opening
 from tests.streams.runtime.test_investigations import SNAPSHOT, Counted, Knows
 from tests.streams.runtime.test_research import Watched, until_ended

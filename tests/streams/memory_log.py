@@ -1,6 +1,6 @@
 """A log in memory that behaves like Kafka's: offset gaps, two isolation levels, an end that may exceed the last record.
 
-For tests and for runs in compressed time. Not modelled: retention, compaction, several brokers.
+For tests, and for runs of `lab` in compressed time. Not modelled: retention, compaction, several brokers.
 """
 
 from __future__ import annotations
