@@ -187,7 +187,7 @@ def _confidence_tables(study: Study, returns: Returns) -> Iterator[Table]:
     found = study.by_confidence if returns == "raw" else study.abnormal_by_confidence
     if not found.quantiles:
         return
-    decay = [
+    decay: list[tuple[str, ...]] = [
         (offset(one.minutes), f"{one.events:,}", f"{one.blocks:,}", *_coefficient(one)) for one in found.coefficients
     ]
     columns = ("after", "events", "blocks", "coefficient", "95 % interval")

@@ -173,6 +173,8 @@ class ClaimPages(Free, Port):
             reply=SearchReply(provider=effect.provider, query=effect.query, results=results), cost_usd=Decimal(0)
         )
 
+    async def close(self) -> None: ...
+
 
 class ScriptedModel(Free, Port):
     """The scripted model without its server."""
@@ -192,6 +194,8 @@ class ScriptedModel(Free, Port):
             usage_input_tokens=said.input_tokens, usage_output_tokens=said.output_tokens,
         )  # fmt: skip
 
+    async def close(self) -> None: ...
+
 
 def recorded(made: list[Claim]) -> bytes:
     """Return the log of a worker that judged these claims, as the bytes of a log file. Call it outside any running loop."""
@@ -202,7 +206,7 @@ async def _recorded(made: list[Claim]) -> bytes:
     journal = EmptyJournal()
     ports = Ports(
         models={"light": ScriptedModel(LIGHT), "heavy": ScriptedModel(HEAVY)}, search={"simulated": ClaimPages(made)},
-        **dict.fromkeys(("recall", "earlier", "story"), journal),
+        recall=journal, earlier=journal, story=journal,
     )  # fmt: skip
     wake = Wake()
     breakers = Breakers(wake=wake, clock=virtual_s, now=virtual_now, draw=lambda: 0.5)

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from evaluation.compare.inputs import CaseTimes, returns_of
+from evaluation.prices.ledger import MarkedTrade, mark_trade
 from evaluation.prices.study import (
     BETA_RETURNS,
     OFFSETS_MIN,
@@ -24,9 +26,11 @@ from evaluation.prices.study import (
     study_of,
 )
 from evaluation.prices.study_report import rows_of
+from evaluation.prices.trades import TradeRules
+from infra.market.outcomes.markets import Markets
 from newsproof.report.charts.study import offset
 from schemas.prices import PriceSeries
-from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars
+from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
 HOUR = 60 * MINUTE
 AT = START + 40 * DAY
@@ -215,3 +219,25 @@ def test_the_table_of_a_study_names_an_offset_as_its_chart_does() -> None:
     columns, _ = rows_of(Study(events=0, measured=0, left_out={}, raw_only={}, groups=()), "raw")
     assert columns[4:] == ("-1 h", "-15 min", "+5 min", "+1 h", "+4 h", "+24 h")
     assert (offset(-60), offset(0), offset(90)) == ("-1 h", "0", "+90 min")
+
+
+@pytest.mark.parametrize("within_s", [600.0, 900.0, 3_600.0])
+def test_an_entry_may_be_as_late_as_the_import_says_in_a_trade_a_comparison_and_a_study(within_s: float) -> None:
+    # Hourly bars of import 7. The signal is in hand 40 min before a bar, and 15 min before another.
+    hours = bars([100.0 + n for n in range(60)], step_ms=HOUR)
+    series = msgspec.structs.replace(hours, imports=[7] * 60)
+    for minutes, enters in ((40, within_s >= 2_400), (15, within_s >= 900)):
+        emitted_ms = START + 2 * HOUR - minutes * MINUTE
+        one, within = order(emitted_at_ms=emitted_ms, horizon_s=14_400), {7: within_s}
+        rules = TradeRules(latency_s=0.0)
+        marked = mark_trade(one, series, rules, now_ms=AT, within_s=within)
+        times = {"case": CaseTimes(knowable_ms=emitted_ms, emitted_ms=None, withdrawn_ms=None)}
+        compared = returns_of(
+            {("case", "A"): [14_400]}, times, Markets([series], ()), now_ms=AT, latency_s=0.0, entry_within_s=within
+        )
+        (path,) = event_paths([event(at_ms=emitted_ms)], series, None, within_s=within)
+        assert isinstance(marked, MarkedTrade) == bool(compared.held) == isinstance(path, EventPath) == enters
+        if isinstance(marked, MarkedTrade) and isinstance(path, EventPath):
+            assert (marked.trade.first, path.base) == (2, 2)
+            assert compared.held["case", "A", 14_400] == pytest.approx(106 / 102 - 1)
+            assert path.raw[OFFSETS_MIN.index(240)] == pytest.approx(106 / 102 - 1)

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 import pytest
 
+from evaluation.compare.run_rows import declared
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
-from evaluation.runs.plan import parse_time, run_id_of
+from evaluation.runs.plan import RunPlan, parse_time, run_id_of
 from infra.settings import Settings
 from schemas.errors import ConfigError
 from streams.replay import Change
@@ -28,6 +29,14 @@ def test_a_run_id_that_cannot_name_a_topic_is_refused(run_id: str) -> None:
 def test_a_run_without_a_name_is_named_after_its_change() -> None:
     assert run_id_of(None, Change(prompts={"plan": prompt("plan")}), AT) == "plan-v4-20240601-000000"
     assert run_id_of(None, Change(), AT).startswith("aa-")
+
+
+def test_a_plan_names_the_log_that_it_replays_and_the_option_that_chose_it() -> None:
+    options = {"journal": "", "sample": "--sample-log ", "my logs/one.gz": "--file 'my logs/one.gz' "}
+    for log, option in options.items():
+        plan = RunPlan(run_id="r", log=log)
+        assert plan.range_options == option
+        assert declared(plan.changes).log == ("" if log == "journal" else log)
 
 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:

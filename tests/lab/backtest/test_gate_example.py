@@ -61,6 +61,7 @@ def test_equal_arguments_make_equal_files_and_prices_are_called_synthetic() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # eight commands, each with its own start
 async def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_that_confirms_what_was_refuted(
     kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path, topics: Topics
 ) -> None:
@@ -78,12 +79,14 @@ async def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_tha
     log = ("backtest", "run", "--file", "gate/log.jsonl.gz", "--json")
     async with ScriptedServer() as models:
         env |= {"NEWSPROOF_MODE": "simulated", "SCRIPTED_MODEL_URL": models.url}
-        for run, prompt in {"as-it-was": (), "improved": ("--prompt", "critique=gate/improved.md"),
-                            "worsened": ("--prompt", "critique=gate/worsened.md")}.items():  # fmt: skip
-            _, said = await command(*log, *prompt, "--run-id", run)
+        candidates = {name: ("--prompt", f"critique=gate/{name}.md") for name in ("improved", "worsened")}
+        runs = {"as-it-was": (), **candidates}
+        for _, said in await asyncio.gather(*(command(*log, *of, "--run-id", run) for run, of in runs.items())):
             assert json.loads(said.splitlines()[-1])["replayed"] == 400
-    assert "from synthetic:prices.csv" in (await command("outcomes", "import", "gate/prices.csv"))[1]
-    await command("labels", "import", "gate/labels.csv")
+    prices, _ = await asyncio.gather(
+        command("outcomes", "import", "gate/prices.csv"), command("labels", "import", "gate/labels.csv")
+    )
+    assert "from synthetic:prices.csv" in prices[1]
     status, said = await command("backtest", "gate", "as-it-was", "improved")
     assert status == exits.OK and said.count("Gate open: a loss of ") == 7
     status, said = await command("backtest", "gate", "as-it-was", "worsened", "--format", "json")
