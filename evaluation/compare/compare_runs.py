@@ -35,8 +35,9 @@ from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, say_result
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP

@@ -26,7 +26,8 @@ from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import json_line, say_result, table
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN

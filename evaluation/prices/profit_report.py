@@ -17,8 +17,9 @@ from evaluation.prices.run_signals import RunSignal, RunSignals, StoredPrices, r
 from evaluation.prices.trades import NoTrade, Order, Trade, TradeRules
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, say_result
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted, printable_line

@@ -30,8 +30,9 @@ from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, say_result
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
 from newsproof.report.html_report import figure

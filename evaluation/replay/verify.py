@@ -26,7 +26,8 @@ from evaluation.replay.journal import FileSource, LogSource, Source, draw_sample
 from evaluation.replay.log_file import read_log_file
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import open_log
-from newsproof.app.invocation import Invocation, say_result, table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import say_result, table
 from schemas.config import RULES
 from schemas.errors import TransientError
 from schemas.events import RetractionFound, StoryCorroborated

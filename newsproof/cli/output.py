@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from newsproof.app.invocation import UNWRAPPED, json_lines, markdown_table, say_result, table
+from newsproof.app.sheet import UNWRAPPED, json_lines, markdown_table, say_result, table
 
 if TYPE_CHECKING:
     from infra.clickhouse.client import Result

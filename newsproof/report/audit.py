@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from newsproof.app.invocation import say_result, table
+from newsproof.app.sheet import say_result, table
 from newsproof.app.terminal import as_started
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal

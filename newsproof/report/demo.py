@@ -12,7 +12,7 @@ from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
 from infra.offline.newsroom.newsroom import OUTLETS, Shown
 from infra.offline.sample_news import Label
-from newsproof.app.invocation import say_result, table
+from newsproof.app.sheet import say_result, table
 from newsproof.report.audit import print_audit
 from newsproof.report.data import StepFigures, read_steps
 from newsproof.report.signals import print_signals

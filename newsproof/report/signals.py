@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from agents.text.wording import Language, Text, fill, headings, joined, term
-from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, say_result, table
+from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, say_result, table
 from schemas.printable import columns_of, fitted, shortened
 from schemas.signals import EXPIRED, NO_ASSET, WITHDRAWN, Signal, Stage
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from math import isfinite
 
-from newsproof.app.invocation import say_result, table
+from newsproof.app.sheet import say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.report.data import VERDICTS, Report, by_day, horizon, milliseconds, usd
 

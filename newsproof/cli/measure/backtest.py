@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import READS_ONLY, json_line, of, run
+from newsproof.app.invocation import READS_ONLY, of, run
+from newsproof.app.sheet import json_line
 from newsproof.cli.measure.compare import compare, gate, pnl, power, study
 from newsproof.cli.options import JsonLastLine, commands, json_flag
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import READS_ONLY, of, parse_span, run, say_result
+from newsproof.app.invocation import READS_ONLY, of, parse_span, run
+from newsproof.app.sheet import say_result
 from newsproof.cli.options import JsonLastLine, JsonReport, Seed, json_flag
 
 

@@ -10,8 +10,9 @@ import msgspec
 import typer
 
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, json_lines, say_result
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonObject, JsonReport, commands, json_flag
 from schemas.errors import ConfigError

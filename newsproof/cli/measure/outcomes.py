@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.invocation import json_line, json_lines, of, parse_time, run, say_result
+from newsproof.app.invocation import of, parse_time, run
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, json_lines, say_result
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonReport, commands, json_flag
 from schemas.errors import ConfigError

@@ -16,9 +16,10 @@ from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line, say_result
 from newsproof.app.terminal import as_started, command_name
 from newsproof.cli.read.case_replay import money
 from schemas.errors import ConfigError

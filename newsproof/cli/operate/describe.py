@@ -20,17 +20,8 @@ from infra.origin import written_in
 from infra.settings import SUBJECTS, Settings
 from infra.settings.endpoints import gateways, key_name
 from newsproof.app import exits
-from newsproof.app.invocation import (
-    UNWRAPPED,
-    Invocation,
-    json_line,
-    json_lines,
-    markdown_table,
-    of,
-    run,
-    say_result,
-    table,
-)
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import UNWRAPPED, Sheet, json_line, json_lines, say_result, table
 from newsproof.cli.options import JsonObject, commands, json_flag
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
@@ -228,7 +219,7 @@ def settings_page() -> str:
         fields = [(f"`{name.upper()}`", Settings.model_fields[name]) for name in names]
         rows = [(name, _default(field), _accepts(field), field.description or "") for name, field in fields]
         columns = ("setting", "default", "accepts", "meaning")
-        made = markdown_table(columns, rows, escape=lambda cell: cell.replace("|", "\\|"))
+        made = Sheet(columns, rows).markdown(lambda cell: cell.replace("|", "\\|"))
         lines += ["", f"## {title}", "", made]
     return "\n".join(lines) + "\n"
 

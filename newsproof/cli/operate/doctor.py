@@ -18,9 +18,10 @@ import typer
 from infra.client_settings import ClientSettings
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, agreed, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation, agreed, of, run
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.app.sheet import json_lines, say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, commands
 from schemas.errors import ConfigError, NewsproofError

@@ -11,8 +11,9 @@ import typer
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read, open_log
 from newsproof.app.dead_letters import Choice, DeadLetter, DeadLetters, chosen_of, named, replacement_of
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.app.terminal import as_started, bytes_of_output
 from newsproof.cli.options import JsonLines, ListGroup, commands
 from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of

@@ -18,8 +18,9 @@ import typer
 from infra.clickhouse.columns import MEMORY
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL
-from newsproof.app.invocation import Invocation, json_line, of, run, say_result
+from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import servers, with_data
+from newsproof.app.sheet import json_line, say_result
 from newsproof.cli.options import JsonReport, commands
 from schemas.printable import counted
 from schemas.topics import Topics

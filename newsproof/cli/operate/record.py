@@ -11,8 +11,9 @@ import typer
 from infra.kafka.topics import ensure_topics
 from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
+from newsproof.app.invocation import Invocation, of, parse_span, run
 from newsproof.app.servers import say_on_stderr
+from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.cli.options import JsonLines, JsonReport, commands
 from schemas.errors import ConfigError
 from schemas.printable import counted

@@ -18,17 +18,8 @@ from infra.client_settings import ClientSettings
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import UnmarkedNews
-from newsproof.app.invocation import (
-    PIPE_COLUMNS,
-    UNWRAPPED,
-    Invocation,
-    json_line,
-    json_lines,
-    of,
-    run,
-    say_result,
-    table,
-)
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, json_line, json_lines, say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, ListGroup, Wide, commands
 from newsproof.cli.output import minute, with_remedy

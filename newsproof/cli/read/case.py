@@ -10,7 +10,8 @@ import typer
 from agents.text.wording import Language, Text, fill, headings, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
-from newsproof.app.invocation import Invocation, console, json_line, json_lines, of, run, table
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import console, json_line, json_lines, table
 from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, commands
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative

@@ -16,7 +16,8 @@ from evaluation.runs.backtest import log_and_tables, model_ports
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
 from evaluation.runs.run_tables import total_cost
 from evaluation.runs.topic import RunProgress
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import json_line, say_result, table
 from schemas.errors import ConfigError
 from schemas.events import Event, EventReceived, SignalSynthesized
 from streams.journal.log import KafkaLog

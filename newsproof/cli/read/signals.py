@@ -13,19 +13,9 @@ import typer
 
 from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
-from newsproof.app.invocation import (
-    UNWRAPPED,
-    Invocation,
-    json_line,
-    json_lines,
-    of,
-    parse_span,
-    parse_time,
-    run,
-    say_result,
-    table,
-)
+from newsproof.app.invocation import Invocation, of, parse_span, parse_time, run
 from newsproof.app.servers import say_on_stderr
+from newsproof.app.sheet import UNWRAPPED, json_line, json_lines, say_result, table
 from newsproof.cli.options import JsonLines, Lang, Wide, commands
 from newsproof.report.signals import (
     action_in_words,

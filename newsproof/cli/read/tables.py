@@ -21,8 +21,9 @@ import typer
 from typer.core import TyperGroup
 
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, markdown_table, of, raise_at_ctrl_c, run, say_result, table
+from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
 from newsproof.app.servers import say_on_stderr
+from newsproof.app.sheet import json_line, markdown_table, say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.app.version import VERSION
 from newsproof.cli.options import commands, json_flag

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands, json_flag
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from infra.market.outcomes.synthetic import bundled_prices
 from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
-from newsproof.app.invocation import say_result, table
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import say_result, table
 from newsproof.cli.run.demo import _publish
 from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, demo_settings, framed, stored
 from schemas.deliveries import DeliveryRecord, Planned, Settled

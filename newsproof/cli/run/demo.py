@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from newsproof.app.invocation import of, run, say_result
+from newsproof.app.invocation import of, run
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import say_result
 from newsproof.app.terminal import command_name
 from newsproof.cli.options import commands, json_flag
 from newsproof.cli.read.signals import reader_language

@@ -26,10 +26,10 @@ from newsproof.app.composition import (
     refuse_unusable,
 )
 from newsproof.app.data_dir import refuse_unusable_directory
-from newsproof.app.invocation import json_line
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line
 from newsproof.app.terminal import command_name
 from newsproof.report.demo import Opened
 from schemas.errors import TransientError

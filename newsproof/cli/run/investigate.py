@@ -12,8 +12,9 @@ import msgspec
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_time, run, say_result, table
+from newsproof.app.invocation import Invocation, of, parse_time, run
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.app.terminal import command_name
 from newsproof.cli.options import ListGroup, commands, json_flag
 

@@ -11,8 +11,9 @@ import msgspec
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
+from newsproof.app.invocation import Invocation, of, parse_span, run
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonLines, commands
 from newsproof.cli.output import minute, with_remedy

@@ -19,8 +19,9 @@ from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.source import own_file, sources_of
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, of, run, say_result
+from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
+from newsproof.app.sheet import json_line, say_result
 from newsproof.cli.options import commands, json_flag
 from newsproof.sdk.client import running_kafka_of
 from newsproof.sdk.news_item import NewsItem, item_of

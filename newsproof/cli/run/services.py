@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from newsproof.app.invocation import Invocation, of, run, say_result
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import say_result
 from newsproof.cli.options import PagePort, commands
 
 if TYPE_CHECKING:

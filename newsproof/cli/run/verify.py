@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from newsproof.app.invocation import Invocation, json_line, of, run, say_result
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import json_line, say_result
 from newsproof.cli.options import JsonLastLine, Lang, commands
 from schemas.printable import printable_line
 from schemas.topics import Topics
