@@ -8,8 +8,7 @@ from evaluation.compare.comparison import Change, Comparison
 from evaluation.compare.metrics import MetricResult
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import visible
-from newsproof.app.sheet import UNWRAPPED, Sheet, money, say_result
-from newsproof.app.terminal import as_started
+from newsproof.app.sheet import UNWRAPPED, Sheet, advise, money, say_result
 
 MAX_FLIPS = 20
 COUNTS = (
@@ -31,13 +30,13 @@ def show_table(found: Comparison) -> None:
     say_result(describe_alignment(found.comparability))
     counts_sheet(found).print(piped=UNWRAPPED)
     for warning in found.warnings:
-        say_result(as_started(f"! {warning}"))
+        advise(f"! {warning}")
     say_result()
     _print(paths_sheet(found))
     say_result(metrics_title(found))
     metrics_sheet(found).print(piped=UNWRAPPED)
     for line in (*metric_notes(found), *not_measured(found)):
-        say_result(as_started(line))
+        advise(line)
     say_result()
     _print(segments_sheet(found))
     for line in segment_lines(found):

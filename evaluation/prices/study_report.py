@@ -31,12 +31,10 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation
-from newsproof.app.sheet import figures_table as table
-from newsproof.app.sheet import json_line, say_result
+from newsproof.app.sheet import UNWRAPPED, Sheet, json_line, say_result
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
-from newsproof.report.html_report import figure
-from newsproof.report.html_report import table as page_table
+from newsproof.report.html_report import figure, folded
 from newsproof.report.period import Period
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
@@ -193,18 +191,18 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
 def _print(report: StudyReport, name: str) -> None:
     for said in counts_in_words(report, name):
         say_result(said)
-    for returns, title in TITLES.items():
-        columns, rows = rows_of(report.study, returns)
-        if rows:
-            table(columns, rows, title=title, right=columns[2:])
+    for returns in TITLES:
+        if (sheet := study_sheet(report.study, returns)).rows:
+            sheet.print(piped=UNWRAPPED)
     for warning in report.warnings:
         say_result(f"! {warning}")
 
 
-def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the columns of a table of these returns, and a row for each group that has some."""
+def study_sheet(study: Study, returns: Returns) -> Sheet:
+    """Return a sheet of these returns, with a row for each group that has some."""
     columns = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
-    return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
+    rows = [_row(group, returns) for group in study.groups if events_of(group, returns)]
+    return Sheet(columns, rows, TITLES[returns], columns[2:])
 
 
 POINT_COLUMNS = ("dimension", "group", "group_events", "group_days", *Point.__struct_fields__)
@@ -278,12 +276,9 @@ async def study_section(tables: ClickHouse, run_id: str) -> str:
     if isinstance(found, str):
         return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
     drawn = []
-    for returns, title in TITLES.items():
-        columns, rows = rows_of(found.study, returns)
-        if rows:
-            named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
-            drawn.append(f"<h3>{escape(title)}</h3>{figure(partial(drawn_study, found, returns))}")
-            drawn.append(page_table(title, named, [(name, name, str) for name in columns]))
+    for returns in TITLES:
+        if (sheet := study_sheet(found.study, returns)).rows:
+            drawn.append(f"<h3>{escape(sheet.title)}</h3>{figure(partial(drawn_study, found, returns))}{folded(sheet)}")
     said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
     notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
     return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"

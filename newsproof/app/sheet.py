@@ -11,6 +11,7 @@ from html import escape as escaped_html
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from newsproof.app.terminal import as_started
 from schemas.printable import printable, printable_json
 
 PIPE_COLUMNS = 100
@@ -31,6 +32,8 @@ class Unit(NamedTuple):
 
 Of = str | Callable[[Any], Any]
 """A cell of an item: the name of its field or key, or a function of the item."""
+Columns = Mapping[str, "Of | tuple[Of, str | Unit]"]
+"""Heading → cell, or (cell, unit). A unit is a format such as ``.1%``, which shows None as “–”, or a :class:`Unit`."""
 
 
 class Sheet(NamedTuple):
@@ -43,11 +46,8 @@ class Sheet(NamedTuple):
     items: Sequence[Any] = ()
 
     @classmethod
-    def of(cls, items: Iterable[Any], columns: Mapping[str, Of | tuple[Of, str | Unit]], *, title: str = "") -> Sheet:
-        """Return a sheet with a row for each item. ``columns``: heading → cell, or (cell, unit).
-
-        A unit is a format such as ``.1%``, which shows None as “–”, or a :class:`Unit`. Numbers are right-aligned.
-        """
+    def of(cls, items: Iterable[Any], columns: Columns, *, title: str = "") -> Sheet:
+        """Return a sheet with a row for each item. Columns of figures, with a unit or not, are right-aligned."""
         found, cells, right = list(items), [], []
         for heading, how in columns.items():
             of, unit = how if isinstance(how, tuple) else (how, "")
@@ -60,6 +60,11 @@ class Sheet(NamedTuple):
                 cells.append([format(v, unit) if unit and v is not None else v for v in values])
             right += [heading] * is_figure
         return cls(tuple(columns), list(zip(*cells, strict=True)), title, right, found)
+
+    def with_column(self, heading: str, cells: Iterable[Any]) -> Sheet:
+        """Return the sheet with one more column at its end."""
+        rows = [(*row, cell) for row, cell in zip(self.rows, cells, strict=True)]
+        return self._replace(columns=(*self.columns, heading), rows=rows)
 
     def print(self, *, piped: int = PIPE_COLUMNS) -> None:
         """Print the sheet on standard output. ``piped``: as for :func:`console`."""
@@ -147,6 +152,11 @@ def say_result(text: str = "") -> None:
     sys.stdout.flush()
 
 
+def advise(text: str) -> None:
+    """Print one of our texts, with its commands as the user types them. Not for texts of others."""
+    say_result(as_started(text))
+
+
 def json_line(value: Any) -> None:
     """Print one JSON document on one line of standard output; control characters, C1 and bidi are escaped."""
     import msgspec
@@ -158,6 +168,11 @@ def json_lines(values: Iterable[Any]) -> None:
     """Print each value as one JSON document on one line."""
     for value in values:
         json_line(value)
+
+
+def show(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a value as one JSON document, or a text about it."""
+    json_line(value) if as_json else say_result(text)
 
 
 def money(usd: Decimal | float | None, digits: int = 5) -> str:

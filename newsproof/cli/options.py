@@ -1,11 +1,18 @@
-"""Options and groups that several commands share."""
+"""Options and groups that several commands share, and commands that are coroutines."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperGroup
+
+from newsproof.app import exits
+from newsproof.app.invocation import of, run
+
+Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 def json_flag(text: str) -> Any:
@@ -32,6 +39,30 @@ PagePort = Annotated[
 def commands() -> typer.Typer:
     """Return an empty list of commands, to be filled by one module."""
     return typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def command(app: typer.Typer, name: str | None = None, *, service: bool = False, **how: Any) -> Callable[[Work], Work]:
+    """Return a decorator that makes a coroutine function a command of ``app``. The function itself stays as it is.
+
+    Its first parameter is the invocation, the others are the options. It returns the exit status; None for success.
+    The help is its docstring, up to ``Raises``. ``how``: as for :func:`run`. ``service``: it runs for long.
+    """
+
+    def register(work: Work) -> Work:
+        def called(ctx: typer.Context, **options: Any) -> None:
+            settings = of(ctx).settings() if service else None
+            raise typer.Exit(run(work(of(ctx), **options), service=settings, **how) or exits.OK)
+
+        _, *options = inspect.signature(work, eval_str=True).parameters.values()
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.__name__, called.__doc__ = work.__name__, (inspect.getdoc(work) or "").partition("\n\nRaises:")[0]
+        app.command(name)(called)
+        return work
+
+    return register
 
 
 class ListGroup(TyperGroup):

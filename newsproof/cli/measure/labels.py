@@ -11,9 +11,8 @@ import typer
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import advise, json_line, json_lines, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.app.sheet import json_line, json_lines, say_result
-from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonObject, JsonReport, commands, json_flag
 from schemas.errors import ConfigError
 from schemas.printable import counted
@@ -222,7 +221,7 @@ def print_import(done: LabelImport) -> None:
 
 def print_sources(found: list[LabelSource]) -> None:
     if not found:
-        say_result(as_started("There are no labels. Import some with `newsproof labels import FILE`."))
+        advise("There are no labels. Import some with `newsproof labels import FILE`.")
         return
     columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
     rows = [msgspec.structs.astuple(one) for one in found]

@@ -10,9 +10,8 @@ import msgspec
 import typer
 
 from newsproof.app.invocation import of, parse_time, run
+from newsproof.app.sheet import advise, json_line, json_lines, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.app.sheet import json_line, json_lines, say_result
-from newsproof.app.terminal import as_started
 from newsproof.cli.options import JsonReport, commands, json_flag
 from schemas.errors import ConfigError
 from schemas.printable import counted
@@ -274,7 +273,7 @@ def print_import(report: ImportReport) -> None:
 def print_imports(found: Sequence[StandingImport]) -> None:
     """Print the active imports as a table."""
     if not found:
-        say_result(as_started("No prices imported. Import some with `newsproof outcomes import`."))
+        advise("No prices imported. Import some with `newsproof outcomes import`.")
         return
     columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
     shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)

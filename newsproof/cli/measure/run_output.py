@@ -18,10 +18,9 @@ from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import advise, json_line, money, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.app.sheet import json_line, say_result
-from newsproof.app.terminal import as_started, command_name
-from newsproof.cli.read.case_replay import money
+from newsproof.app.terminal import command_name
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -48,8 +47,8 @@ async def show_dry_run(
             return
         _print_estimate(plan, found)
         if found.cases and (said := code_change_note(about, options=_options(plan, file))):
-            say_result(as_started(said))
-        say_result(as_started(found.can_show))
+            advise(said)
+        advise(found.can_show)
 
 
 OFFLINE = (

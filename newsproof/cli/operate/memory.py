@@ -18,10 +18,10 @@ import typer
 from infra.clickhouse.columns import MEMORY
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL
-from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import servers, with_data
 from newsproof.app.sheet import json_line, say_result
-from newsproof.cli.options import JsonReport, commands
+from newsproof.cli.options import JsonReport, command, commands
 from schemas.printable import counted
 from schemas.topics import Topics
 
@@ -63,19 +63,27 @@ def memory() -> None:
     """Rebuild the memory of past cases from the log."""
 
 
-@group.command("rebuild")
-def rebuild_command(
-    ctx: typer.Context,
-    as_json: JsonReport = False,
-) -> None:
+@command(group, "rebuild", interrupted="recall keeps using `memories`; repeat the command")
+async def rebuild_memory(invocation: Invocation, as_json: JsonReport = False) -> None:
     """Rebuild the table `memories` from the log.
 
     The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
     would write, so a second run changes nothing. The report counts the rows that did not change.
 
     After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider and are not recalled by it.
+
+    Raises:
+        NewsproofError: a server does not respond, or the log holds records of a newer version.
     """
-    report = run(rebuild_memory(of(ctx)), interrupted="recall keeps using `memories`; repeat the command")
+    from newsproof.app.composition import address_of, clickhouse_of, topics_of
+    from newsproof.app.processes.supervisor import prepare_tables
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        await prepare_tables(at)
+        async with clickhouse_of(at) as client:
+            report = await rebuild(address_of(at), topics_of(at), client)
     json_line(report) if as_json else print_rebuilt(report)
 
 
@@ -94,23 +102,6 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     unreadable: int
     seconds: float
-
-
-async def rebuild_memory(invocation: Invocation) -> Rebuilt:
-    """Rebuild the memory of the configured installation or of the data directory. Starts its servers if needed.
-
-    Raises:
-        NewsproofError: a server does not respond, or the log holds records of a newer version.
-    """
-    from newsproof.app.composition import address_of, clickhouse_of, topics_of
-    from newsproof.app.processes.supervisor import prepare_tables
-
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings) as found:
-        at = found.applied_to(settings)
-        await prepare_tables(at)
-        async with clickhouse_of(at) as client:
-            return await rebuild(address_of(at), topics_of(at), client)
 
 
 async def rebuild(

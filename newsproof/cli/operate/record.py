@@ -11,18 +11,17 @@ import typer
 from infra.kafka.topics import ensure_topics
 from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
-from newsproof.app.invocation import Invocation, of, parse_span, run
-from newsproof.app.servers import say_on_stderr
-from newsproof.app.sheet import json_line, json_lines, say_result, table
-from newsproof.cli.options import JsonLines, JsonReport, commands
+from newsproof.app.invocation import Invocation, parse_span
+from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result
+from newsproof.cli.options import JsonLines, JsonReport, command, commands
+from newsproof.cli.output import write_page
 from schemas.errors import ConfigError
 from schemas.printable import counted
-from schemas.record import DayFile, DayRoot, Proof, encode
+from schemas.record import DayRoot, Proof, encode
 from schemas.signals import Signal
 
 if TYPE_CHECKING:
     from newsproof.report.track_record import TrackRecord
-    from streams.record.days import Difference
 
 app = commands()
 record = typer.Typer(
@@ -37,14 +36,26 @@ To = Annotated[str | None, typer.Option("--to", help="Last UTC day, inclusive.")
 RECORD = Path("record")
 
 
-@record.command("publish")
-def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
+@command(record, "publish")
+async def publish_days(invocation: Invocation, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
     """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
 
     Put the folder where others keep copies, such as a public git repository: whoever can write to the log can write a new
     record as well, but not change those copies.
     """
-    made = run(_publish(of(ctx), folder))
+    from streams.journal.log import KafkaLog
+    from streams.record.days import publish_days as publish
+
+    async with open_log(invocation) as log:
+        at = log.settings
+        # An installation of an older version lacks the topic.
+        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
+        async with log.address.producer(acks="all", enable_idempotence=True) as producer:
+
+            async def append(root: DayRoot) -> None:
+                await producer.send_and_wait(log.topics.record_roots, encode(root), key=root.day.encode(), partition=0)
+
+            made = await publish(KafkaLog(log.address), log.topics, folder, append, now=datetime.now(UTC))
     if as_json:
         return json_lines([file.root for file in made])
     for file in made:
@@ -53,9 +64,9 @@ def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLi
         say_result("Nothing new: every day that ended is published. A day is published 15 minutes after its end (UTC).")
 
 
-@record.command("verify")
-def verify_command(
-    ctx: typer.Context,
+@command(record)
+async def verify(
+    invocation: Invocation,
     since: From = None,
     until: To = None,
     root: Annotated[
@@ -67,32 +78,43 @@ def verify_command(
     ] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,
-) -> None:
+) -> int:
     """Compare the log with what was published: name each signal that was changed, moved, removed or added.
 
     Exit status 1 if anything differs.
     """
-    days, found = run(_verify(of(ctx), folder, root or [], since=_day(since, "--from"), until=_day(until, "--to")))
+    from streams.journal.log import KafkaLog
+    from streams.record.days import read_file
+    from streams.record.days import verify as compare
+
+    first, last = _day(since, "--from"), _day(until, "--to")
+    files = [read_file(path) for path in root or []]
+    async with log_to_read(invocation) as log:
+        days, found = await compare(KafkaLog(log.address), log.topics, folder, since=first, until=last, files=files)
     if as_json:
         json_line({"days": len(days), "signals": sum(day.signals for day in days), "differences": found})
     elif found:
-        table(
-            ("day", "what", "signal", "revision", "how"),
-            [(d.day, d.kind, d.signal_id or "–", d.revision or "–", d.what) for d in found],
-            title=f"{counted(len(found), 'difference')} between the log and what was published",
-            right=("revision",),
-        )
+        columns: Columns = {
+            "day": "day",
+            "what": "kind",
+            "signal": lambda one: one.signal_id or "–",
+            "revision": ("revision", Unit(lambda revision: str(revision or "–"))),
+            "how": "what",
+        }
+        Sheet.of(
+            found, columns, title=f"{counted(len(found), 'difference')} between the log and what was published"
+        ).print()
     else:
         say_result(
             f"The log still holds what was published: {counted(sum(day.signals for day in days), 'revision')} on "
             f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
         )
-    raise typer.Exit(exits.FINDING if found else exits.OK)
+    return exits.FINDING if found else exits.OK
 
 
-@record.command()
-def prove(
-    ctx: typer.Context,
+@command(record)
+async def prove(
+    invocation: Invocation,
     signal_id: Annotated[str, typer.Argument(help="The signal's id.")],
     revision: Annotated[
         int | None, typer.Option(min=1, help="Its revision. Default: the latest published one.")
@@ -103,12 +125,21 @@ def prove(
 
     A stranger checks it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
     """
-    json_line(run(_prove(of(ctx), folder, signal_id, revision)))
+    async with log_to_read(invocation) as log:
+        _, proofs = await _published(log, folder, None, None, only=signal_id)
+    found = {number: proof for (_, number), proof in proofs.items()}
+    if not found or (revision is not None and revision not in found):
+        wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
+        raise ConfigError(
+            f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
+            "`newsproof signals --json` lists the signals"
+        )
+    json_line(found[max(found) if revision is None else revision])
 
 
-@record.command()
-def report(
-    ctx: typer.Context,
+@command(record)
+async def report(
+    invocation: Invocation,
     since: From = None,
     until: To = None,
     horizon: Annotated[str, typer.Option(help="When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
@@ -122,42 +153,20 @@ def report(
 
     Prices come from `newsproof outcomes import`. Default: all published days.
     """
-    from newsproof.report.track_record import track_page, warning_of
+    from newsproof.report.track_record import groups_sheet, track_page, warning_of
 
-    seconds = parse_span(horizon)
-    if seconds not in (300, 3600, 14400, 86400):
+    horizon_s = parse_span(horizon)
+    if horizon_s not in (300, 3600, 14400, 86400):
         raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
-    found = run(_report(of(ctx), folder, _day(since, "--from"), _day(until, "--to"), seconds))
+    found = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
     if html is not None:
-        try:
-            html.write_text(track_page(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")), "utf-8")
-        except OSError as exc:
-            raise ConfigError(f"{html} cannot be written: {exc}") from exc
-        say_on_stderr(f"Wrote {html}: open it in a browser.")
+        write_page(html, lambda written_at: track_page(found, written_at=written_at))
     if as_json:
         return json_line(found)
-    rows = [
-        (
-            g.group,
-            g.orders,
-            g.hits,
-            g.misses,
-            g.withdrawn,
-            g.no_price,
-            _share(g.hit_rate),
-            f"{_share(g.low)} – {_share(g.high)}",
-        )
-        for g in found.groups
-    ]
-    heads = ("orders", "hits", "misses", "withdrawn", "no price", "hit rate")
-    table(("group", *heads, "95 % interval"), rows, title=f"Track record {found.since} to {found.until}", right=heads)
+    groups_sheet(found, title=f"Track record {found.since} to {found.until}").print()
     say_result(
         f"{warning_of(found)}{counted(len(found.signals), 'signal')} in this period; --json and --html list them all, with proofs."
     )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
 
 
 def _day(text: str | None, option: str) -> str | None:
@@ -169,47 +178,7 @@ def _day(text: str | None, option: str) -> str | None:
         raise typer.BadParameter(f"{text!r}: write a UTC day as YYYY-MM-DD", param_hint=option) from exc
 
 
-async def _publish(invocation: Invocation, folder: Path) -> list[DayFile]:
-    from streams.journal.log import KafkaLog
-    from streams.record.days import publish_days
-
-    async with open_log(invocation) as log:
-        at = log.settings
-        # An installation of an older version lacks the topic.
-        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
-        async with log.address.producer(acks="all", enable_idempotence=True) as producer:
-
-            async def append(root: DayRoot) -> None:
-                await producer.send_and_wait(log.topics.record_roots, encode(root), key=root.day.encode(), partition=0)
-
-            return await publish_days(KafkaLog(log.address), log.topics, folder, append, now=datetime.now(UTC))
-
-
-async def _verify(
-    invocation: Invocation, folder: Path, copies: list[Path], *, since: str | None, until: str | None
-) -> tuple[list[DayRoot], list[Difference]]:
-    from streams.journal.log import KafkaLog
-    from streams.record.days import read_file, verify
-
-    files = [read_file(path) for path in copies]
-    async with log_to_read(invocation) as log:
-        return await verify(KafkaLog(log.address), log.topics, folder, since=since, until=until, files=files)
-
-
-async def _prove(invocation: Invocation, folder: Path, signal_id: str, revision: int | None) -> Proof:
-    async with log_to_read(invocation) as log:
-        _, proofs = await _published(log, folder, None, None, only=signal_id)
-    found = {number: proof for (_, number), proof in proofs.items()}
-    if not found or (revision is not None and revision not in found):
-        wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
-        raise ConfigError(
-            f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
-            "`newsproof signals --json` lists the signals"
-        )
-    return found[max(found) if revision is None else revision]
-
-
-async def _report(
+async def _track_record(
     invocation: Invocation, folder: Path, since: str | None, until: str | None, horizon_s: int
 ) -> TrackRecord:
     from newsproof.report.track_record import Outcome, track_record

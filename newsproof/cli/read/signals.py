@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, get_args
 
 import msgspec
@@ -15,8 +16,8 @@ from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import Invocation, of, parse_span, parse_time, run
 from newsproof.app.servers import say_on_stderr
-from newsproof.app.sheet import UNWRAPPED, json_line, json_lines, say_result, table
-from newsproof.cli.options import JsonLines, Lang, Wide, commands
+from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, Unit, json_line, json_lines, money, say_result
+from newsproof.cli.options import JsonLines, Lang, Wide, command, commands
 from newsproof.report.signals import (
     action_in_words,
     clock_times,
@@ -81,15 +82,40 @@ def signals(
     run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language, wide=wide), late_logs=True)
 
 
-@app.command()
-def cases(
-    ctx: typer.Context,
+@command(app, late_logs=True)
+async def cases(
+    invocation: Invocation,
     status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
     wide: Wide = False,
     as_json: JsonLines = False,
 ) -> None:
     """List all cases, one line each: when the news arrived (UTC), its id, the asset, the result and the text."""
-    run(show_cases(of(ctx), status=status, as_json=as_json, wide=wide), late_logs=True)
+    _check("--status", () if status is None else (status,), STATUSES)
+    async with log_to_read(invocation) as log:
+        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
+        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+    for case in found:
+        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
+            case.end = in_short(signal)  # later news may have retracted the signal
+    if wide or as_json:
+        return Sheet.of(found, _CASES, title=counted(len(found), "case")).show(as_json=as_json, piped=UNWRAPPED)
+    say_result(f"{counted(len(found), 'case')}, times in UTC")
+    for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
+        result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
+        cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
+        say_result(one_line(cells, c.text, _width()))
+
+
+_CASES: Columns = {
+    "news": lambda case: case.external_id or "–",
+    "case": lambda case: case.case_id[:8],
+    "source": "source",
+    "received": ("received_at", SECOND),
+    "type": "event_type",
+    **{name: name for name in ("asset", "status", "end", "events", "calls")},
+    "USD": ("cost_usd", Unit(partial(money, digits=4))),
+    "text": lambda case: shortened(case.text, 50),
+}
 
 
 def reader_language(chosen: Language | None) -> Language:
@@ -202,43 +228,3 @@ def _in_full(signal: Signal, language: Language) -> str:
         f"{verdict:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
         f"  [{' '.join(signal.risk_flags)}]"
     )
-
-
-async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool, wide: bool = False) -> None:
-    """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
-    _check("--status", () if status is None else (status,), STATUSES)
-    async with log_to_read(invocation) as log:
-        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
-        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
-    for case in found:
-        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
-            case.end = in_short(signal)  # later news may have retracted the signal
-    if as_json:
-        json_lines(found)
-        return
-    if not wide:
-        say_result(f"{counted(len(found), 'case')}, times in UTC")
-        for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
-            result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
-            cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
-            say_result(one_line(cells, c.text, _width()))
-        return
-    rows = [
-        (
-            c.external_id or "–",
-            c.case_id[:8],
-            c.source,
-            f"{c.received_at:%Y-%m-%d %H:%M:%S}",
-            c.event_type,
-            c.asset,
-            c.status,
-            c.end,
-            c.events,
-            c.calls,
-            "unknown" if c.cost_usd is None else f"{c.cost_usd:.4f}",
-            shortened(c.text, 50),
-        )
-        for c in found
-    ]
-    columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
-    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"), piped=UNWRAPPED)

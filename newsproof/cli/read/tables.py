@@ -22,12 +22,10 @@ from typer.core import TyperGroup
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
-from newsproof.app.servers import say_on_stderr
-from newsproof.app.sheet import json_line, markdown_table, say_result, table
-from newsproof.app.terminal import as_started
+from newsproof.app.sheet import Sheet, Unit, advise, json_line, say_result, show
 from newsproof.app.version import VERSION
-from newsproof.cli.options import commands, json_flag
-from newsproof.cli.output import Format, print_rows
+from newsproof.cli.options import command, commands, json_flag
+from newsproof.cli.output import Format, print_rows, write_page
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 from schemas.printable import counted
 
@@ -185,7 +183,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
                     try:
                         result = runner.run(ask(client, statement, parameters, admin=admin))
                     except NewsproofError as exc:
-                        say_result(as_started(f"{exc}"))
+                        advise(f"{exc}")
                     except (asyncio.CancelledError, KeyboardInterrupt):
                         say_result("Interrupted.")
                     else:
@@ -217,9 +215,9 @@ def _read_statements() -> Sequence[str] | None:
             return split_statements("\n".join(lines))
 
 
-@app.command()
-def report(
-    ctx: typer.Context,
+@command(app)
+async def report(
+    invocation: Invocation,
     run_id: Annotated[str, typer.Option("--run", help="Run id of a backtest, or `live`.")] = "live",
     html: Annotated[
         Path | None,
@@ -227,12 +225,7 @@ def report(
     ] = None,
     as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
 ) -> None:
-    """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
-    run(_report(of(ctx), run_id=run_id, html=html, as_json=as_json))
-
-
-async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
-    """Print the report on a run. With ``html``, write it with its event study to this file.
+    """Show cost, latency, confidence and calibration from ClickHouse, with small charts.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -247,22 +240,9 @@ async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_
     async with database(invocation, admin=False) as client:
         found = await read_report(client, run_id=run_id, interval=share_interval)
         more = await study_section(client, run_id) if html is not None else ""
-    if as_json:
-        json_line(found)
-    else:
-        print_report_of(found)
-    if html is None:
-        return
-    page = page_of(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), more=more)
-    _write_page(html, page)
-
-
-def _write_page(file: Path, page: str) -> None:
-    try:
-        file.write_text(page, "utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{file} cannot be written: {exc}") from exc
-    say_on_stderr(f"Wrote {file}: open it in a browser.")
+    json_line(found) if as_json else print_report_of(found)
+    if html is not None:
+        write_page(html, lambda written_at: page_of(found, written_at=written_at, more=more))
 
 
 README, MANIFEST = "README.md", "export.json"
@@ -313,9 +293,9 @@ def export_tables(
     json_line(done) if as_json else print_export(done, parquet)
 
 
-@export.command("signals")
-def export_signals(
-    ctx: typer.Context,
+@command(export, "signals")
+async def export_signals(
+    invocation: Invocation,
     out: Annotated[Path, typer.Option(help="File to write, ending in .parquet or .csv.", show_default=False)],
     point_in_time: Annotated[
         bool,
@@ -331,11 +311,8 @@ def export_signals(
     """Export signals for a backtester, as Parquet or CSV. docs/bots.md has recipes."""
     from newsproof.cli.read.signal_export import export_signals as write
 
-    done = run(write(of(ctx), out, point_in_time=point_in_time, overwrite=overwrite))
-    if as_json:
-        json_line(done)
-        return
-    say_result(f"{counted(done.rows, 'row')} in {done.file}, {done.live} of them of live news.")
+    done = await write(invocation, out, point_in_time=point_in_time, overwrite=overwrite)
+    show(done, f"{counted(done.rows, 'row')} in {done.file}, {done.live} of them of live news.", as_json=as_json)
 
 
 class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -476,17 +453,18 @@ def readme(done: Export) -> str:
         f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are as FINAL reads them. Times are UTC, money is US "
         f"dollars; types are ClickHouse's. The same as JSON: `{MANIFEST}`.",
         "",
-        markdown_table(
-            ("file", "rows", "bytes", "holds"),
-            [(f"`{t.file}`", t.rows, t.size, t.comment) for t in done.tables],
-            right=("rows", "bytes"),
-            escape=_escaped,
+        Sheet.of(done.tables, {"file": _quoted("file"), "rows": "rows", "bytes": "size", "holds": "comment"}).markdown(
+            _escaped
         ),
     ]
     for one in done.tables:
-        rows = [(f"`{c.name}`", f"`{c.type}`", c.comment) for c in one.columns]
-        lines += ["", f"## {one.file}", "", markdown_table(("column", "type", "holds"), rows, escape=_escaped)]
+        columns = Sheet.of(one.columns, {"column": _quoted("name"), "type": _quoted("type"), "holds": "comment"})
+        lines += ["", f"## {one.file}", "", columns.markdown(_escaped)]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> tuple[str, Unit]:
+    return name, Unit(lambda text: f"`{text}`", right=False)
 
 
 def _escaped(cell: object) -> str:
@@ -494,6 +472,5 @@ def _escaped(cell: object) -> str:
 
 
 def print_export(done: Export, directory: Path) -> None:
-    rows = [(one.file, f"{one.rows:,}", f"{one.size:,}") for one in done.tables]
-    table(("file", "rows", "bytes"), rows, right=("rows", "bytes"))
-    say_result(f"{counted(len(rows), 'file')} in {directory}; {README} says what every column holds.")
+    Sheet.of(done.tables, {"file": "file", "rows": ("rows", ","), "bytes": ("size", ",")}).print()
+    say_result(f"{counted(len(done.tables), 'file')} in {directory}; {README} says what every column holds.")

@@ -9,8 +9,8 @@ import typer
 
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.sheet import json_line, json_lines, say_result, table
-from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands, json_flag
+from newsproof.app.sheet import Sheet, json_line, say_result, show
+from newsproof.cli.options import JsonLines, JsonObject, ListGroup, command, commands, json_flag
 
 if TYPE_CHECKING:
     from schemas.deliveries import Planned, Settled
@@ -24,19 +24,39 @@ NameOrAll = Annotated[
 ]
 
 
-@bots.command("list")
-def list_bots(ctx: typer.Context, as_json: JsonLines = False) -> None:
+@command(bots, "list", late_logs=True)
+async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
     """List the defined bots with their open positions, pending exits and halts."""
-    run(_list(of(ctx), as_json=as_json), late_logs=True)
+    from newsproof.app.data_access import open_log
+    from newsproof.app.processes.bots import bots_of, views
+
+    bots_of(invocation.settings())  # a wrong file is told before a server starts
+    async with open_log(invocation) as log:
+        rows = await views(log.settings, log.address, log.topics)
+    columns = {
+        "bot": "name",
+        **{name.replace("_", " "): name for name in ("kind", "mode", "open", "pending_exits", "entries_today")},
+        "halted by": lambda row: row.halted_by or "",
+    }
+    Sheet.of(rows, columns).show(as_json=as_json)
 
 
-@bots.command("run")
-def run_one(ctx: typer.Context, name: Name, as_json: JsonLines = False) -> None:
+@command(bots, "run", service=True)
+async def run_one(invocation: Invocation, name: Name, as_json: JsonLines = False) -> None:
     """Run one bot until Ctrl-C. Print one line for each delivery.
 
     Run one process per bot. A second process of the same bot stops the first.
     """
-    run(_run(of(ctx), name, as_json=as_json), service=of(ctx).settings())
+    from newsproof.app.processes.bots import bot_of, run_bot
+
+    settings = invocation.settings()
+    bot = bot_of(settings, name)
+    if bot.mode == "paper" and bot.kind != "notify":
+        say_on_stderr(
+            f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
+        )
+    async with servers(settings, clickhouse=bot.prices == "imported") as found:
+        await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
 
 
 @bots.command()
@@ -51,15 +71,23 @@ def demo(
     raise typer.Exit(run(bots_demo(of(ctx).settings(), as_json=as_json), ending=ENDING))
 
 
-@bots.command()
-def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
+@command(bots, late_logs=True)
+async def check(invocation: Invocation, name: Name, as_json: JsonObject = False) -> None:
     """Check a bot's definition, its secret and its far side. Sends no order."""
-    run(_check(of(ctx), name, as_json=as_json), late_logs=True)
+    from newsproof.app.processes.bots import check_bot
+
+    found = await check_bot(invocation.settings(), name)
+    there = found.get("open_at_far_side")
+    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
+    ready = f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}"
+    if found["kind"] == "notify":
+        ready = f"{name} is ready. It sends messages to people and makes no orders."
+    show(found, ready, as_json=as_json)
 
 
-@bots.command()
-def halt(
-    ctx: typer.Context,
+@command(bots, late_logs=True)
+async def halt(
+    invocation: Invocation,
     name: NameOrAll = None,
     exit_positions: Annotated[
         bool, typer.Option("--exit", help="Also close all positions. Default: positions stay until their signals end.")
@@ -67,41 +95,36 @@ def halt(
     as_json: JsonObject = False,
 ) -> None:
     """Stop new entries of one bot, or of all bots, within two seconds."""
-    run(_halt(of(ctx), name, exit_positions=exit_positions, as_json=as_json), late_logs=True)
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of
+    from newsproof.app.processes.bots import halt as append_halt
+
+    if name is not None:
+        bot_of(invocation.settings(), name)
+    async with log_to_read(invocation) as log:
+        record = await append_halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
+    closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
+    resumed = f"newsproof bots resume {name or ''}".strip()
+    text = f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
+    show(record, text, as_json=as_json)
 
 
-@bots.command()
-def resume(ctx: typer.Context, name: NameOrAll = None, as_json: JsonObject = False) -> None:
+@command(bots, late_logs=True)
+async def resume(invocation: Invocation, name: NameOrAll = None, as_json: JsonObject = False) -> None:
     """End the halt of one bot, or all halts."""
-    run(_resume(of(ctx), name, as_json=as_json), late_logs=True)
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of, read_book
+    from newsproof.app.processes.bots import resume as append_resume
 
-
-async def _list(invocation: Invocation, *, as_json: bool) -> None:
-    from newsproof.app.data_access import open_log
-    from newsproof.app.processes.bots import bots_of, views
-
-    bots_of(invocation.settings())  # a wrong file is told before a server starts
-    async with open_log(invocation) as log:
-        rows = await views(log.settings, log.address, log.topics)
-    if as_json:
-        json_lines(rows)
-        return
-    columns = ("bot", "kind", "mode", "open", "pending exits", "entries today", "halted by")
-    cells = [(r.name, r.kind, r.mode, r.open, r.pending_exits, r.entries_today, r.halted_by or "") for r in rows]
-    table(columns, cells, right=("open", "pending exits", "entries today"))
-
-
-async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
-    from newsproof.app.processes.bots import bot_of, run_bot
-
-    settings = invocation.settings()
-    bot = bot_of(settings, name)
-    if bot.mode == "paper" and bot.kind != "notify":
-        say_on_stderr(
-            f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
-        )
-    async with servers(settings, clickhouse=bot.prices == "imported") as found:
-        await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
+    if name is not None:
+        bot_of(invocation.settings(), name)
+    async with log_to_read(invocation) as log:
+        record = await append_resume(log.address, log.topics, name, by=getpass.getuser())
+        book = await read_book(log.address, log.topics, name)
+    text = f"{name or 'Every bot'} may enter again."
+    if name is not None and book.halt_of(name) is not None:
+        text = f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
+    show(record, text, as_json=as_json)
 
 
 def _say(planned: Planned, settled: Settled) -> None:
@@ -117,53 +140,3 @@ def _say(planned: Planned, settled: Settled) -> None:
 
 def _json_of(planned: Planned, settled: Settled) -> None:
     json_line({"planned": planned, "settled": settled})
-
-
-async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
-    from newsproof.app.processes.bots import check_bot
-
-    found = await check_bot(invocation.settings(), name)
-    if as_json:
-        json_line(found)
-        return
-    if found["kind"] == "notify":
-        say_result(f"{name} is ready. It sends messages to people and makes no orders.")
-        return
-    there = found["open_at_far_side"]
-    holds = "It does not say what it holds." if there is None else f"It holds {there} open positions of this bot."
-    say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
-
-
-async def _halt(invocation: Invocation, name: str | None, *, exit_positions: bool, as_json: bool) -> None:
-    from newsproof.app.data_access import log_to_read
-    from newsproof.app.processes.bots import bot_of, halt
-
-    if name is not None:
-        bot_of(invocation.settings(), name)
-    async with log_to_read(invocation) as log:
-        record = await halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
-    closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
-    resumed = f"newsproof bots resume {name or ''}".strip()
-    json_line(record) if as_json else say_result(
-        f"{name or 'Every bot'} makes no entries any more {closing}. To end the halt: {resumed}"
-    )
-
-
-async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) -> None:
-    from newsproof.app.data_access import log_to_read
-    from newsproof.app.processes.bots import bot_of, read_book, resume
-
-    if name is not None:
-        bot_of(invocation.settings(), name)
-    async with log_to_read(invocation) as log:
-        record = await resume(log.address, log.topics, name, by=getpass.getuser())
-        book = await read_book(log.address, log.topics, name)
-    remains = name is not None and book.halt_of(name) is not None
-    if as_json:
-        json_line(record)
-    elif remains:
-        say_result(
-            f"{name} has no halt of its own any more, but all bots are halted: `newsproof bots resume` ends that"
-        )
-    else:
-        say_result(f"{name or 'Every bot'} may enter again.")
