@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
-from newsproof.app.invocation import of, parse_time, run
-from newsproof.app.sheet import advise, json_line, json_lines, say_result
+from newsproof.app.invocation import Invocation, parse_time
+from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, advise, json_line, json_lines, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.cli.options import JsonReport, commands, json_flag
+from newsproof.cli.options import JsonReport, ListGroup, command, commands, json_flag
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -34,37 +33,28 @@ _INTERRUPTED = (
     "`newsproof outcomes compute`; otherwise import it again"
 )
 group = typer.Typer(
-    invoke_without_command=True,
+    cls=ListGroup,
     rich_markup_mode=None,
     help="Returns after signals, computed from imported prices. Without a command: `list`.",
 )
 app.add_typer(group, name="outcomes")
 
 
-@group.callback()
-def outcomes(ctx: typer.Context) -> None:
-    """Returns after signals, computed from imported prices. Without a command: `list`."""
-    if ctx.invoked_subcommand is None:
-        list_imports(ctx)
-
-
-@group.command("list")
-def list_imports(
-    ctx: typer.Context,
+@command(group, "list")
+async def list_imports(
+    invocation: Invocation,
     as_json: Annotated[bool, json_flag("Print JSON, one import per line.")] = False,
 ) -> None:
     """List active imports, oldest first. The latest one wins for each bar."""
     from newsproof.cli.measure.price_imports import active_imports
 
-    found = run(active_imports(of(ctx)))
-    if not as_json:
-        return print_imports(found)
-    json_lines(found)
+    found = await active_imports(invocation)
+    json_lines(found) if as_json else print_imports(found)
 
 
-@group.command("import")
-def import_(
-    ctx: typer.Context,
+@command(group, "import", interrupted=_INTERRUPTED)
+async def import_(
+    invocation: Invocation,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -147,25 +137,24 @@ def import_(
         until=LATEST if until is None else parse_time("--to", until),
         renamed=tuple(renaming(row) for row in map or ()),
         entry_within_s=entry_within,
-        horizons_s=horizon_seconds(of(ctx).settings().outcome_horizons if horizons is None else horizons),
+        horizons_s=horizon_seconds(invocation.settings().outcome_horizons if horizons is None else horizons),
         changed_by=changed_by,
     )
     tell = None if as_json else print_preview
     if exchange is not None:
         if not symbol:
             raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
-        work = import_from_exchange(
-            of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell
-        )
+        how: dict[str, Any] = {"timeframe": timeframe, "base_url": base_url, "tell": tell}
+        report = await import_from_exchange(invocation, exchange, symbol, wanted, **how)
     else:
-        work = import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell)
-    report = run(work, interrupted=_INTERRUPTED)
+        prices = _prices(file, symbol or [], venue, columns)
+        report = await import_file(invocation, prices, wanted, tell=tell)
     json_line(report) if as_json else print_import(report)
 
 
-@group.command()
-def remove(
-    ctx: typer.Context,
+@command(group, interrupted="repeat the command to complete it; a second run does no harm")
+async def remove(
+    invocation: Invocation,
     source: Annotated[
         str, typer.Argument(help="Source as `import` printed it (`price_imports.source`), or the number of an import.")
     ],
@@ -174,22 +163,17 @@ def remove(
     """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
     from newsproof.cli.measure.price_imports import remove_imports
 
-    found = run(
-        remove_imports(of(ctx), source), interrupted="repeat the command to complete it; a second run does no harm"
-    )
+    found = await remove_imports(invocation, source)
     json_line(found) if as_json else print_removed(found)
 
 
-@group.command()
-def compute(
-    ctx: typer.Context,
-    as_json: JsonChanges = False,
-) -> None:
+@command(group, interrupted="repeat the command to complete it")
+async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
     """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
-    from newsproof.cli.measure.price_imports import compute_again
+    from newsproof.cli.measure.price_imports import CHANGED_BY, compute_again
 
-    found = run(compute_again(of(ctx)), interrupted="repeat the command to complete it")
-    json_line(found) if as_json else print_changes(found)
+    found = await compute_again(invocation)
+    json_line(found) if as_json else _say_changes(found, CHANGED_BY, "The recomputation changes")
 
 
 @group.command()
@@ -255,12 +239,10 @@ def print_import(report: ImportReport) -> None:
     """Print the totals of all imports, after this one."""
     state = "already has these bars, so nothing was imported" if report.already else "is now active"
     say_result(f"Import {report.version} ({report.source}) {state}")
-    rows = [
-        (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")
-        for h in report.horizons
-    ]
-    columns = ("horizon", "signals", "outcomes", *_REASONS, "dropped")
-    table(columns, rows, title="Outcomes of all active imports", right=columns[1:])
+    dropped: Columns = {reason: (lambda at, reason=reason: at.dropped.get(reason, 0)) for reason in _REASONS}
+    same: Columns = {name: name for name in ("horizon", "signals", "outcomes")}
+    columns: Columns = {**same, **dropped, "dropped": ("dropped_share", ".1%")}
+    Sheet.of(report.horizons, columns, title="Outcomes of all active imports").print(piped=UNWRAPPED)
     if report.not_mapped:
         named = ", ".join(f"{asset} ({signals})" for asset, signals in report.not_mapped.items())
         say_result(f"No market for the signals on: {named}. If an asset was renamed, use --map ASSET=BASE/QUOTE.")
@@ -275,9 +257,15 @@ def print_imports(found: Sequence[StandingImport]) -> None:
     if not found:
         advise("No prices imported. Import some with `newsproof outcomes import`.")
         return
-    columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
-    shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
-    table(columns, map(msgspec.structs.astuple, shown), title="Active imports", right=("import", "bars"))
+    columns: Columns = {
+        "import": "version",
+        "source": "source",
+        "imported at": "imported_at",
+        "bars": "bars",
+        "markets": lambda one: _few(one.markets),
+        **{"from": "from_at", "to": "to_at", "horizons": "horizons", "maps": "maps"},
+    }
+    Sheet.of(found, columns, title="Active imports").print(piped=UNWRAPPED)
 
 
 def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
@@ -290,10 +278,3 @@ def print_removed(found: Removed) -> None:
     say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
     _say_changes(found.changes, found.changed_by, "The removal changes")
     say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
-
-
-def print_changes(found: Changes) -> None:
-    """Print what a recomputation changed."""
-    from newsproof.cli.measure.price_imports import CHANGED_BY
-
-    _say_changes(found, CHANGED_BY, "The recomputation changes")
