@@ -145,8 +145,7 @@ def newsproof(
         ),
     ] = None,
     env_file: Annotated[
-        Path | None,
-        typer.Option(help="Read settings from this file instead of .env.", show_default=False),
+        Path | None, typer.Option(help="Read settings from this file instead of .env.", show_default=False)
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     version: Annotated[

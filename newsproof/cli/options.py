@@ -15,24 +15,33 @@ from newsproof.app.invocation import of, run
 Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
+def option(text: str, *names: str, **how: Any) -> Any:
+    """Return an option with this help text. ``names``: by default, the parameter's."""
+    return typer.Option(*names, help=text, **how)
+
+
+def argument(text: str, **how: Any) -> Any:
+    """Return an argument with this help text."""
+    return typer.Argument(help=text, **how)
+
+
 def json_flag(text: str) -> Any:
     """Return the option ``--json`` with this help text."""
-    return typer.Option("--json", help=text)
+    return option(text, "--json")
 
 
 JsonLines = Annotated[bool, json_flag("Print JSON, one object per line.")]
 JsonObject = Annotated[bool, json_flag("Print one JSON object.")]
 JsonLastLine = Annotated[bool, json_flag("Print one JSON object on the last line of standard output.")]
 JsonReport = Annotated[bool, json_flag("Print the report as one line of JSON.")]
-Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, in a table of any width.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Wide = Annotated[bool, option("Show all columns, in a table of any width.", "--wide")]
+Seed = Annotated[int, option("Random seed.", min=0)]
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(help="Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
+    option("Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
 ]
 PagePort = Annotated[
-    int | None,
-    typer.Option(min=0, max=65535, help="Port of the page. 0: a free port. Default: WEB_PORT.", show_default=False),
+    int | None, option("Port of the page. 0: a free port. Default: WEB_PORT.", min=0, max=65535, show_default=False)
 ]
 
 

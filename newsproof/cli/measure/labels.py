@@ -13,7 +13,7 @@ from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, advise, json_line, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.cli.options import JsonObject, JsonReport, command, commands, json_flag
+from newsproof.cli.options import JsonObject, JsonReport, argument, command, commands, json_flag, option
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -37,18 +37,16 @@ def import_(
     ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            help="CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
+        argument(
+            "CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
             "JSON object per line. truth is true, false, partly or unknown."
         ),
     ] = None,
-    source: Annotated[str, typer.Option(help="Source of the labels, if the file does not name it.")] = "",
+    source: Annotated[str, option("Source of the labels, if the file does not name it.")] = "",
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Skip labels of unknown cases instead of rejecting the file.")
+        bool, option("Skip labels of unknown cases instead of rejecting the file.", "--skip-unknown")
     ] = False,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Import the bundled labels of the 42 sample events.")
-    ] = False,
+    sample: Annotated[bool, option("Import the bundled labels of the 42 sample events.", "--sample")] = False,
     as_json: JsonReport = False,
 ) -> None:
     """Import labels into the table `labels`.
@@ -86,7 +84,7 @@ async def list_sources(
 @command(group, "remove")
 async def remove_labels(
     invocation: Invocation,
-    source: Annotated[str, typer.Argument(help="Source name from `labels list`.")],
+    source: Annotated[str, argument("Source name from `labels list`.")],
 ) -> None:
     """Delete all labels of one source.
 
@@ -105,7 +103,7 @@ async def remove_labels(
 @group.command()
 def report(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="Run id of a backtest, or `live`.")] = "live",
+    run_id: Annotated[str, argument("Run id of a backtest, or `live`.", metavar="[RUN]")] = "live",
     as_json: JsonObject = False,
 ) -> None:
     """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""

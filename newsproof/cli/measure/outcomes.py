@@ -11,7 +11,7 @@ import typer
 from newsproof.app.invocation import Invocation, parse_time
 from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, advise, json_line, json_lines, say_result
 from newsproof.app.sheet import figures_table as table
-from newsproof.cli.options import JsonReport, ListGroup, command, commands, json_flag
+from newsproof.cli.options import JsonReport, ListGroup, argument, command, commands, json_flag, option
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
@@ -57,60 +57,49 @@ async def import_(
     invocation: Invocation,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            help="A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
+        argument(
+            "A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
             "optionally compressed with gzip, zstd or zip. Columns: timestamp, open, high, low, close "
             "(optional: volume, symbol, venue). Binance klines need no header. Times are ISO 8601 (UTC by "
             "default) or epoch seconds, milli-, micro- or nanoseconds."
         ),
     ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(help="Column names, if they differ: timestamp=Zeit,open=Start."),
-    ] = "",
+    columns: Annotated[str, option("Column names, if they differ: timestamp=Zeit,open=Start.")] = "",
     exchange: Annotated[
-        str | None,
-        typer.Option(help="Download prices from this exchange (ccxt id, such as binance) instead of reading a file."),
+        str | None, option("Download prices from this exchange (ccxt id, such as binance) instead of reading a file.")
     ] = None,
-    symbol: Annotated[
-        list[str] | None, typer.Option(help="Market, such as BTC/USDT. Repeatable with --exchange.")
-    ] = None,
+    symbol: Annotated[list[str] | None, option("Market, such as BTC/USDT. Repeatable with --exchange.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            help="Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
+        option(
+            "Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
             "measured, too.",
+            "--from",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only for cases knowable before this time.")] = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Import the bundled synthetic prices of the sample.")
-    ] = False,
-    venue: Annotated[str, typer.Option(help="Venue of a file without that column.")] = "",
+    until: Annotated[str | None, option("Only for cases knowable before this time.", "--to")] = None,
+    sample: Annotated[bool, option("Import the bundled synthetic prices of the sample.", "--sample")] = False,
+    venue: Annotated[str, option("Venue of a file without that column.")] = "",
     map: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
+        option(
+            "Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
             "MATIC=POL/USDT@2024-09-04 or …@FROM..UNTIL. Repeatable."
         ),
     ] = None,
-    timeframe: Annotated[str, typer.Option(help="Bar length for --exchange.")] = "5m",
+    timeframe: Annotated[str, option("Bar length for --exchange.")] = "5m",
     horizons: Annotated[
         str | None,
-        typer.Option(
-            help="Times after the entry at which to measure the return, in addition to each signal's own horizon. "
+        option(
+            "Times after the entry at which to measure the return, in addition to each signal's own horizon. "
             "Default: OUTCOME_HORIZONS."
         ),
     ] = None,
-    entry_within: Annotated[float, typer.Option(min=0, help="Maximum delay of the entry price, in seconds.")] = 900.0,
+    entry_within: Annotated[float, option("Maximum delay of the entry price, in seconds.", min=0)] = 900.0,
     changed_by: Annotated[
-        float,
-        typer.Option(min=0, help="Count the known returns that change by more than this share of the entry price."),
+        float, option("Count the known returns that change by more than this share of the entry price.", min=0)
     ] = 0.01,
-    base_url: Annotated[
-        str | None, typer.Option(help="Another host with the exchange's API, such as a mirror: https://…")
-    ] = None,
+    base_url: Annotated[str | None, option("Another host with the exchange's API, such as a mirror: https://…")] = None,
     as_json: JsonReport = False,
 ) -> None:
     """Import prices, and compute the return after each signal into `outcomes`.
@@ -156,7 +145,7 @@ async def import_(
 async def remove(
     invocation: Invocation,
     source: Annotated[
-        str, typer.Argument(help="Source as `import` printed it (`price_imports.source`), or the number of an import.")
+        str, argument("Source as `import` printed it (`price_imports.source`), or the number of an import.")
     ],
     as_json: JsonChanges = False,
 ) -> None:
@@ -178,8 +167,8 @@ async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
 
 @group.command()
 def synthetic(
-    out: Annotated[Path, typer.Option(help="Output file.")],
-    seed: Annotated[int, typer.Option(help="Random seed. 7 reproduces the bundled file.")] = 7,
+    out: Annotated[Path, option("Output file.")],
+    seed: Annotated[int, option("Random seed. 7 reproduces the bundled file.")] = 7,
 ) -> None:
     """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
     from infra.market.outcomes.synthetic import synthetic_csv

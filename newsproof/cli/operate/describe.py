@@ -22,7 +22,7 @@ from infra.settings.endpoints import gateways, key_name
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import UNWRAPPED, Sheet, json_line, json_lines, say_result, table
-from newsproof.cli.options import JsonObject, commands, json_flag
+from newsproof.cli.options import JsonObject, argument, commands, json_flag, option
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from schemas.events import BY_WIRE_NAME, PREFIX, SCHEMA_VERSIONS
@@ -43,7 +43,7 @@ app.add_typer(schemas, name="schemas")
 def config(
     ctx: typer.Context,
     as_json: Annotated[bool, json_flag("Print JSON, one setting per line.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md.")] = False,
+    markdown: Annotated[bool, option("Print docs/settings.md.", "--markdown")] = False,
 ) -> None:
     """Show every setting, its value and its origin. Secrets are masked."""
     if markdown:
@@ -64,7 +64,7 @@ def config(
 
 @app.command()
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="Prompt to print, as NAME or NAME@VERSION.")] = None,
+    name: Annotated[str | None, argument("Prompt to print, as NAME or NAME@VERSION.")] = None,
     as_json: Annotated[bool, json_flag("Print JSON, one prompt per line.")] = False,
 ) -> None:
     """List every version of every prompt with its tier and hash. New cases use the newest version of each."""
@@ -99,7 +99,7 @@ def prompts(
 @schemas.command()
 def export(
     directory: Annotated[
-        Path | None, typer.Argument(help="Output directory, one file per schema. Default: print one document.")
+        Path | None, argument("Output directory, one file per schema. Default: print one document.")
     ] = None,
 ) -> None:
     """Write the JSON Schema of news, signals, the configuration snapshot and every event."""

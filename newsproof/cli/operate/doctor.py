@@ -24,7 +24,7 @@ from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.app.sheet import Columns, Sheet, json_lines, say_result
 from newsproof.app.terminal import as_started
 from newsproof.cli.operate.checks import Check, State, missing, note, ok
-from newsproof.cli.options import JsonLines, commands
+from newsproof.cli.options import JsonLines, commands, option
 from schemas.errors import ConfigError, NewsproofError
 
 if TYPE_CHECKING:
@@ -41,12 +41,9 @@ FREE_BYTES = 2 * 1024**3
 def doctor(
     ctx: typer.Context,
     live: Annotated[
-        bool,
-        typer.Option(
-            "--live", help="Make one cheap call to each service that live mode calls. Prints the price first."
-        ),
+        bool, option("Make one cheap call to each service that live mode calls. Prints the price first.", "--live")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation of --live.")] = False,
+    yes: Annotated[bool, option("Skip the confirmation of --live.", "--yes")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Check what is configured, reachable and missing, and what to set where.

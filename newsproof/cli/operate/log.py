@@ -15,7 +15,7 @@ from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import SECOND, Columns, Sheet, advise, json_line, json_lines, say_result, table
 from newsproof.app.terminal import bytes_of_output
-from newsproof.cli.options import JsonLines, ListGroup, command, commands
+from newsproof.cli.options import JsonLines, ListGroup, argument, command, commands, option
 from schemas.budget import UNLISTED, LimitsSet, nano_usd, usd_of
 from schemas.printable import counted, shortened
 
@@ -119,13 +119,13 @@ async def _topic_configs(admin: Any, names: list[str]) -> dict[str, dict[str, st
     return described
 
 
-Which = Annotated[str, typer.Argument(metavar="ID", help="Dead letter id from `dlq list`, such as 2:17.")]
+Which = Annotated[str, argument("Dead letter id from `dlq list`, such as 2:17.", metavar="ID")]
 
 
 @command(dlq, "list", late_logs=True)
 async def list_letters(
     invocation: Invocation,
-    reason: Annotated[str | None, typer.Option(help="Only dead letters with this reason, such as not_json.")] = None,
+    reason: Annotated[str | None, option("Only dead letters with this reason, such as not_json.")] = None,
     as_json: JsonLines = False,
 ) -> None:
     """List dead letters with their reasons."""
@@ -151,9 +151,7 @@ async def list_letters(
 async def show(
     invocation: Invocation,
     id: Which,
-    value: Annotated[
-        bool, typer.Option("--value", help="Print only the original bytes, to correct them in a file.")
-    ] = False,
+    value: Annotated[bool, option("Print only the original bytes, to correct them in a file.", "--value")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Show one dead letter: its reason and the original record."""
@@ -181,15 +179,11 @@ def _print_value(value: bytes) -> None:
 @command(dlq)
 async def requeue(
     invocation: Invocation,
-    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Dead letters to send again.")] = None,
-    all_of_reason: Annotated[
-        str | None, typer.Option("--reason", help="Send all dead letters with this reason.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Send all dead letters that can be sent again.")] = False,
-    value: Annotated[
-        Path | None, typer.Option(help="Send this file's bytes instead of the original (one ID only).")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Include dead letters that were sent again before.")] = False,
+    id: Annotated[list[str] | None, argument("Dead letters to send again.", metavar="[ID]…")] = None,
+    all_of_reason: Annotated[str | None, option("Send all dead letters with this reason.", "--reason")] = None,
+    everything: Annotated[bool, option("Send all dead letters that can be sent again.", "--all")] = False,
+    value: Annotated[Path | None, option("Send this file's bytes instead of the original (one ID only).")] = None,
+    again: Annotated[bool, option("Include dead letters that were sent again before.", "--again")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Send dead letters to their topic again, once you have fixed the cause.

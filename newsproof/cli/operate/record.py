@@ -13,7 +13,7 @@ from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
 from newsproof.app.invocation import Invocation, parse_span
 from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result
-from newsproof.cli.options import JsonLines, JsonReport, command, commands
+from newsproof.cli.options import JsonLines, JsonReport, argument, command, commands, option
 from newsproof.cli.output import write_page
 from schemas.errors import ConfigError
 from schemas.printable import counted
@@ -30,9 +30,9 @@ record = typer.Typer(
 )
 app.add_typer(record, name="record")
 
-Folder = Annotated[Path, typer.Option("--folder", help="Folder of the days' files.")]
-From = Annotated[str | None, typer.Option("--from", help="First UTC day, as YYYY-MM-DD.")]
-To = Annotated[str | None, typer.Option("--to", help="Last UTC day, inclusive.")]
+Folder = Annotated[Path, option("Folder of the days' files.", "--folder")]
+From = Annotated[str | None, option("First UTC day, as YYYY-MM-DD.", "--from")]
+To = Annotated[str | None, option("Last UTC day, inclusive.", "--to")]
 RECORD = Path("record")
 
 
@@ -71,9 +71,8 @@ async def verify(
     until: To = None,
     root: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--root",
-            help="A copy of a day's file, kept elsewhere. Only the days of the copies are compared. Repeatable.",
+        option(
+            "A copy of a day's file, kept elsewhere. Only the days of the copies are compared. Repeatable.", "--root"
         ),
     ] = None,
     folder: Folder = RECORD,
@@ -115,10 +114,8 @@ async def verify(
 @command(record)
 async def prove(
     invocation: Invocation,
-    signal_id: Annotated[str, typer.Argument(help="The signal's id.")],
-    revision: Annotated[
-        int | None, typer.Option(min=1, help="Its revision. Default: the latest published one.")
-    ] = None,
+    signal_id: Annotated[str, argument("The signal's id.")],
+    revision: Annotated[int | None, option("Its revision. Default: the latest published one.", min=1)] = None,
     folder: Folder = RECORD,
 ) -> None:
     """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
@@ -142,9 +139,9 @@ async def report(
     invocation: Invocation,
     since: From = None,
     until: To = None,
-    horizon: Annotated[str, typer.Option(help="When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
+    horizon: Annotated[str, option("When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
     html: Annotated[
-        Path | None, typer.Option("--html", help="Also write the record to this file, which is self-contained.")
+        Path | None, option("Also write the record to this file, which is self-contained.", "--html")
     ] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,

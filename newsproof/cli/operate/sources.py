@@ -32,7 +32,7 @@ from newsproof.app.sheet import (
     say_result,
     table,
 )
-from newsproof.cli.options import JsonLines, ListGroup, Wide, command, commands
+from newsproof.cli.options import JsonLines, ListGroup, Wide, argument, command, commands, option
 from newsproof.cli.output import with_remedy
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 app = commands()
-Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
+Which = Annotated[str, argument("Source id from `sources list`.", metavar="ID")]
 UNRATED = "unrated"
 LAG = Unit(lambda seconds: "" if seconds is None else f"{seconds:.0f}")
 RESOLVED_WITHIN_S = 3.0
@@ -100,7 +100,7 @@ def _print_below(settings: Settings, rows: list[ListedSource], *, wide: bool) ->
 def check(
     ctx: typer.Context,
     id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]…", help="Check only these sources, even if they are off.")
+        list[str] | None, argument("Check only these sources, even if they are off.", metavar="[ID]…")
     ] = None,
     as_json: JsonLines = False,
 ) -> None:
@@ -158,9 +158,7 @@ async def reputation(invocation: Invocation, as_json: JsonLines = False) -> None
 def mute(
     ctx: typer.Context,
     id: Which,
-    off: Annotated[
-        bool, typer.Option("--off", help="Unmute the source, or turn on one that is off by default.")
-    ] = False,
+    off: Annotated[bool, option("Unmute the source, or turn on one that is off by default.", "--off")] = False,
 ) -> None:
     """Turn a source off. A running listener applies it within seconds."""
     from infra.listeners.source import chosen, own_file, sources_of
@@ -175,12 +173,10 @@ def mute(
 @command(sources, late_logs=True)
 async def add(
     invocation: Invocation,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Address of an RSS or Atom feed, or of t.me/s/CHANNEL.")],
-    id: Annotated[str | None, typer.Option(help="Source id of its news. Default: derived from the address.")] = None,
-    language: Annotated[
-        str | None, typer.Option(help="zh or en. Default: detected from the script of each text.")
-    ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Allow an address in your own network.")] = False,
+    url: Annotated[str, argument("Address of an RSS or Atom feed, or of t.me/s/CHANNEL.", metavar="URL")],
+    id: Annotated[str | None, option("Source id of its news. Default: derived from the address.")] = None,
+    language: Annotated[str | None, option("zh or en. Default: detected from the script of each text.")] = None,
+    private: Annotated[bool, option("Allow an address in your own network.", "--private")] = False,
 ) -> None:
     """Add a feed to your own sources file, or change the one with that --id.
 

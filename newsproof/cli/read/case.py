@@ -12,7 +12,7 @@ from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation
 from newsproof.app.sheet import SECOND, Columns, Sheet, Unit, console, json_line, json_lines, moment, money
-from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, command, commands
+from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, argument, command, commands, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
@@ -31,7 +31,7 @@ case = typer.Typer(
     cls=ShowGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
 )
 app.add_typer(case, name="case")
-Id = Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, or the news item's own id (h09).")]
+Id = Annotated[str, argument("Case id, a prefix of it, or the news item's own id (h09).", metavar="ID")]
 
 
 @command(case, "show", late_logs=True)
@@ -39,7 +39,7 @@ async def show_case(
     invocation: Invocation,
     id: Id,
     as_json: JsonObject = False,
-    events: Annotated[bool, typer.Option("--events", help="Print the raw records, one JSON object per line.")] = False,
+    events: Annotated[bool, option("Print the raw records, one JSON object per line.", "--events")] = False,
     lang: Lang = None,
 ) -> None:
     """Show the timeline of a case: events, reasoning, evidence, confidence, and every call with its cost."""
@@ -61,14 +61,13 @@ async def replay_case(
     invocation: Invocation,
     id: Id,
     prompt: Annotated[
-        list[str] | None,
-        typer.Option(help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…"),
+        list[str] | None, option("Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…")
     ] = None,
     from_step: Annotated[
-        str | None, typer.Option(help="Repeat the model calls from this step on. Earlier steps stay as recorded.")
+        str | None, option("Repeat the model calls from this step on. Earlier steps stay as recorded.")
     ] = None,
-    max_cost: Annotated[float, typer.Option(min=0, help="Maximum cost in USD.")] = 1.0,
-    sample_log: Annotated[bool, typer.Option("--sample-log", help="Replay a case of the bundled sample log.")] = False,
+    max_cost: Annotated[float, option("Maximum cost in USD.", min=0)] = 1.0,
+    sample_log: Annotated[bool, option("Replay a case of the bundled sample log.", "--sample-log")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Replay one case with another prompt, or from one step on, and show both signals side by side."""

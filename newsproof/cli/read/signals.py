@@ -17,7 +17,7 @@ from newsproof.app.data_access import LogToRead, log_to_read
 from newsproof.app.invocation import Invocation, of, parse_span, parse_time, run
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, Unit, json_line, json_lines, money, say_result
-from newsproof.cli.options import JsonLines, Lang, Wide, command, commands
+from newsproof.cli.options import JsonLines, Lang, Wide, command, commands, option
 from newsproof.report.signals import (
     action_in_words,
     clock_times,
@@ -45,21 +45,17 @@ STATUSES = ("open", "signal", "dropped", "failed")
 @app.command()
 def signals(
     ctx: typer.Context,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep running, and print new signals as they arrive.")
-    ] = False,
-    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC. Repeatable.")] = None,
-    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Minimum confidence, 0–1.")] = 0.0,
-    verdict: Annotated[list[str] | None, typer.Option(help="Only this verdict, such as confirmed. Repeatable.")] = None,
-    stage: Annotated[list[str] | None, typer.Option(help="Only this stage, such as retracted. Repeatable.")] = None,
+    follow: Annotated[bool, option("Keep running, and print new signals as they arrive.", "--follow", "-f")] = False,
+    asset: Annotated[list[str] | None, option("Only this asset, such as BTC. Repeatable.")] = None,
+    min_confidence: Annotated[float, option("Minimum confidence, 0–1.", min=0.0, max=1.0)] = 0.0,
+    verdict: Annotated[list[str] | None, option("Only this verdict, such as confirmed. Repeatable.")] = None,
+    stage: Annotated[list[str] | None, option("Only this stage, such as retracted. Repeatable.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+        str | None, option("Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Only this many of the newest signals. With --follow, it limits only the existing ones."
-        ),
+        option("Only this many of the newest signals. With --follow, it limits only the existing ones.", min=1),
     ] = None,
     wide: Wide = False,
     lang: Lang = None,
@@ -85,7 +81,7 @@ def signals(
 @command(app, late_logs=True)
 async def cases(
     invocation: Invocation,
-    status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
+    status: Annotated[str | None, option("Only this status: open, signal, dropped or failed.")] = None,
     wide: Wide = False,
     as_json: JsonLines = False,
 ) -> None:

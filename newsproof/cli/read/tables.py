@@ -24,7 +24,7 @@ from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
 from newsproof.app.sheet import Sheet, Unit, advise, json_line, say_result, show
 from newsproof.app.version import VERSION
-from newsproof.cli.options import command, commands, json_flag
+from newsproof.cli.options import argument, command, commands, json_flag, option
 from newsproof.cli.output import Format, print_rows, write_page
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 from schemas.printable import counted
@@ -44,23 +44,17 @@ def sql(
     ctx: typer.Context,
     query: Annotated[
         str | None,
-        typer.Argument(
-            help='Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a '
-            "terminal."
+        argument(
+            'Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a terminal.'
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read statements from a file. -: standard input.")
-    ] = None,
+    file: Annotated[Path | None, option("Read statements from a file. -: standard input.", "--file", "-f")] = None,
     param: Annotated[
-        list[str] | None,
-        typer.Option(help="name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable."),
+        list[str] | None, option("name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="csv: with a header line. json: one object per line.")] = Format.table,
+    format: Annotated[Format, option("csv: with a header line. json: one object per line.")] = Format.table,
     as_json: Annotated[bool, json_flag("Same as --format json.")] = False,
-    admin: Annotated[
-        bool, typer.Option("--admin", help="Connect with write access. Default: read-only analyst.")
-    ] = False,
+    admin: Annotated[bool, option("Connect with write access. Default: read-only analyst.", "--admin")] = False,
 ) -> None:
     """Query ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
     chosen, parameters = Format.json if as_json else format, _parameters(param or [])
@@ -218,10 +212,9 @@ def _read_statements() -> Sequence[str] | None:
 @command(app)
 async def report(
     invocation: Invocation,
-    run_id: Annotated[str, typer.Option("--run", help="Run id of a backtest, or `live`.")] = "live",
+    run_id: Annotated[str, option("Run id of a backtest, or `live`.", "--run")] = "live",
     html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Also write the report with its charts to this file, which is self-contained."),
+        Path | None, option("Also write the report with its charts to this file, which is self-contained.", "--html")
     ] = None,
     as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
 ) -> None:
@@ -275,17 +268,11 @@ app.add_typer(export, name="export", help="Export tables, views and signals as f
 @export.command("tables")
 def export_tables(
     ctx: typer.Context,
-    parquet: Annotated[
-        Path,
-        typer.Option(help="Output directory, one file per table. Created if missing.", show_default=False),
-    ],
+    parquet: Annotated[Path, option("Output directory, one file per table. Created if missing.", show_default=False)],
     table_: Annotated[
-        list[str] | None,
-        typer.Option("--table", help="Only this table or view. Repeatable. Default: all.", metavar="NAME"),
+        list[str] | None, option("Only this table or view. Repeatable. Default: all.", "--table", metavar="NAME")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite an earlier export in a non-empty directory.")
-    ] = False,
+    overwrite: Annotated[bool, option("Overwrite an earlier export in a non-empty directory.", "--overwrite")] = False,
     as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
 ) -> None:
     """Export tables and v_* views as Parquet files, with a README.md that describes every column."""
@@ -296,16 +283,16 @@ def export_tables(
 @command(export, "signals")
 async def export_signals(
     invocation: Invocation,
-    out: Annotated[Path, typer.Option(help="File to write, ending in .parquet or .csv.", show_default=False)],
+    out: Annotated[Path, option("File to write, ending in .parquet or .csv.", show_default=False)],
     point_in_time: Annotated[
         bool,
-        typer.Option(
-            "--point-in-time",
-            help="One row per revision, with the time from which a bot could know it (available_at). Default: the latest "
+        option(
+            "One row per revision, with the time from which a bot could know it (available_at). Default: the latest "
             "revision of each signal.",
+            "--point-in-time",
         ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite the file if it exists.")] = False,
+    overwrite: Annotated[bool, option("Overwrite the file if it exists.", "--overwrite")] = False,
     as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
 ) -> None:
     """Export signals for a backtester, as Parquet or CSV. docs/bots.md has recipes."""

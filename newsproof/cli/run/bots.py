@@ -10,7 +10,7 @@ import typer
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import Sheet, json_line, say_result, show
-from newsproof.cli.options import JsonLines, JsonObject, ListGroup, command, commands, json_flag
+from newsproof.cli.options import JsonLines, JsonObject, ListGroup, argument, command, commands, json_flag, option
 
 if TYPE_CHECKING:
     from schemas.deliveries import Planned, Settled
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 app = commands()
 bots = typer.Typer(cls=ListGroup, add_completion=False, rich_markup_mode=None)
 app.add_typer(bots, name="bots", help="List, run, check, halt and resume bots. They are defined in BOTS_FILE.")
-Name = Annotated[str, typer.Argument(help="Name of the bot in BOTS_FILE.", show_default=False)]
-NameOrAll = Annotated[
-    str | None, typer.Argument(help="Name of the bot in BOTS_FILE. Default: all bots.", show_default=False)
-]
+Name = Annotated[str, argument("Name of the bot in BOTS_FILE.", show_default=False)]
+NameOrAll = Annotated[str | None, argument("Name of the bot in BOTS_FILE. Default: all bots.", show_default=False)]
 
 
 @command(bots, "list", late_logs=True)
@@ -90,7 +88,7 @@ async def halt(
     invocation: Invocation,
     name: NameOrAll = None,
     exit_positions: Annotated[
-        bool, typer.Option("--exit", help="Also close all positions. Default: positions stay until their signals end.")
+        bool, option("Also close all positions. Default: positions stay until their signals end.", "--exit")
     ] = False,
     as_json: JsonObject = False,
 ) -> None:

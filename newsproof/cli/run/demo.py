@@ -18,7 +18,7 @@ from newsproof.app.invocation import of, run
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import say_result
 from newsproof.app.terminal import command_name
-from newsproof.cli.options import commands, json_flag
+from newsproof.cli.options import commands, json_flag, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.cli.run.up import ENDING
 from newsproof.sdk.client import checked_news
@@ -43,17 +43,11 @@ app = commands()
 @app.command()
 def demo(
     ctx: typer.Context,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the pipeline running after the report, until Ctrl-C.")
-    ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="Use real models and search, which costs money. Default: offline.")
-    ] = False,
+    keep: Annotated[bool, option("Keep the pipeline running after the report, until Ctrl-C.", "--keep")] = False,
+    live: Annotated[bool, option("Use real models and search, which costs money. Default: offline.", "--live")] = False,
     listen: Annotated[
         bool,
-        typer.Option(
-            "--listen", help="Read the events from a local newsroom instead of publishing them. Takes about a minute."
-        ),
+        option("Read the events from a local newsroom instead of publishing them. Takes about a minute.", "--listen"),
     ] = False,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
 ) -> None:

@@ -16,7 +16,7 @@ from newsproof.app.invocation import Invocation, of, parse_time, run
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import json_line, json_lines, say_result, table
 from newsproof.app.terminal import command_name
-from newsproof.cli.options import ListGroup, commands, json_flag
+from newsproof.cli.options import ListGroup, argument, commands, json_flag, option
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -36,26 +36,23 @@ def investigate(
     ctx: typer.Context,
     subject: Annotated[
         str | None,
-        typer.Argument(
-            help='Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False
-        ),
+        argument('Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False),
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option(
-            help="Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's "
-            "last day.",
+        option(
+            "Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's last day.",
             metavar="WHEN",
         ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, max=5, help="Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.")
+        int | None, option("Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.", min=1, max=5)
     ] = None,
     searches: Annotated[
-        int | None, typer.Option(min=1, max=50, help="Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.")
+        int | None, option("Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.", min=1, max=50)
     ] = None,
     follow: Annotated[
-        str | None, typer.Option(help="Follow a running investigation, or show a finished one.", metavar="ID")
+        str | None, option("Follow a running investigation, or show a finished one.", metavar="ID")
     ] = None,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of the brief.")] = False,
 ) -> None:
@@ -287,7 +284,7 @@ def _moment(text: str) -> datetime:
 
 
 AsJson = Annotated[bool, json_flag("Print JSON, one watch per line.")]
-Which = Annotated[str, typer.Argument(metavar="ID", help="Watch id or a prefix of it, from `watches list`.")]
+Which = Annotated[str, argument("Watch id or a prefix of it, from `watches list`.", metavar="ID")]
 watches = typer.Typer(cls=ListGroup, help="List, pause, resume and end watches. Without a command: `list`.")
 app.add_typer(watches, name="watches")
 
@@ -295,12 +292,10 @@ app.add_typer(watches, name="watches")
 @app.command()
 def watch(
     ctx: typer.Context,
-    subject: Annotated[str, typer.Argument(help="Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
-    every: Annotated[
-        str | None, typer.Option(help="Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")
-    ] = None,
+    subject: Annotated[str, argument("Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
+    every: Annotated[str | None, option("Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")] = None,
     on_news: Annotated[
-        bool, typer.Option("--on-news", help="Run when news on the subject arrives, at most every 30 minutes.")
+        bool, option("Run when news on the subject arrives, at most every 30 minutes.", "--on-news")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -14,7 +14,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, of, parse_span, run
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, advise, json_line, json_lines, moment, say_result, table
-from newsproof.cli.options import JsonLines, commands
+from newsproof.cli.options import JsonLines, commands, option
 from newsproof.cli.output import with_remedy
 from schemas.errors import ConfigError
 from schemas.printable import counted
@@ -33,24 +33,22 @@ _AT_ONCE = 16
 @app.command()
 def listen(
     ctx: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Poll each source once, then exit.")] = False,
+    once: Annotated[bool, option("Poll each source once, then exit.", "--once")] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Poll once, print what a first poll would publish, and keep nothing."),
+        bool, option("Poll once, print what a first poll would publish, and keep nothing.", "--dry-run")
     ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Poll once and report whether each source responds.")] = False,
+    check: Annotated[bool, option("Poll once and report whether each source responds.", "--check")] = False,
     backfill: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN",
-            help="Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
+        option(
+            "Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
             "Never sent to bots.",
+            metavar="SPAN",
             show_default=False,
         ),
     ] = None,
     source: Annotated[
-        list[str] | None,
-        typer.Option("--source", metavar="ID", help="Only this source, even if it is off. Repeatable."),
+        list[str] | None, option("Only this source, even if it is off. Repeatable.", "--source", metavar="ID")
     ] = None,
     as_json: JsonLines = False,
 ) -> None:

@@ -22,7 +22,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import json_line, say_result
-from newsproof.cli.options import commands, json_flag
+from newsproof.cli.options import argument, commands, json_flag, option
 from newsproof.sdk.client import running_kafka_of
 from newsproof.sdk.news_item import NewsItem, item_of
 from schemas.errors import ConfigError, ContractError
@@ -40,13 +40,10 @@ _WAITING = 1000
 def publish(
     ctx: typer.Context,
     file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", help="File to publish, or - for standard input, which is read until it closes."
-        ),
+        str, argument("File to publish, or - for standard input, which is read until it closes.", metavar="FILE|-")
     ],
-    source: Annotated[str, typer.Option(help="Source of plain lines, and of objects without a source.")] = "cli",
-    raw: Annotated[bool, typer.Option("--raw", help="Send every line unchanged and unchecked.")] = False,
+    source: Annotated[str, option("Source of plain lines, and of objects without a source.")] = "cli",
+    raw: Annotated[bool, option("Send every line unchanged and unchecked.", "--raw")] = False,
     as_json: Annotated[bool, json_flag("Print the counts as one line of JSON.")] = False,
 ) -> None:
     """Publish news: one JSON object or one plain text per line.

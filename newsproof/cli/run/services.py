@@ -9,7 +9,7 @@ import typer
 
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import say_result
-from newsproof.cli.options import PagePort, commands
+from newsproof.cli.options import PagePort, commands, option
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 app = commands()
 TakeOver = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Do not wait for Kafka's session timeout. Use it only if the slot's previous worker has certainly ended.",
         "--take-over",
-        help="Do not wait for Kafka's session timeout. Use it only if the slot's previous worker has certainly ended.",
     ),
 ]
 
@@ -55,7 +55,7 @@ def sink(ctx: typer.Context) -> None:
 def web(
     ctx: typer.Context,
     port: PagePort = None,
-    listening: Annotated[int | None, typer.Option(hidden=True, help="Descriptor of the socket to serve.")] = None,
+    listening: Annotated[int | None, option("Descriptor of the socket to serve.", hidden=True)] = None,
 ) -> None:
     """Serve the page and the HTTP API until Ctrl-C.
 
@@ -119,16 +119,16 @@ async def _serve_agent(invocation: Invocation) -> None:
 @app.command("model-server")
 def model_server(
     ctx: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the server. 0: a free port.")] = 0,
+    port: Annotated[int, option("Port of the server. 0: a free port.", min=0, max=65535)] = 0,
     latency: Annotated[
-        str, typer.Option(help="none, or realistic: delays like those of hosted models, derived from the text.")
+        str, option("none, or realistic: delays like those of hosted models, derived from the text.")
     ] = "none",
-    seed: Annotated[str, typer.Option(help="Random seed of the delays.")] = "0",
+    seed: Annotated[str, option("Random seed of the delays.")] = "0",
     wait_env: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Start no server, but wait up to 60 s until the one whose output goes to FILE has started.",
             metavar="FILE",
-            help="Start no server, but wait up to 60 s until the one whose output goes to FILE has started.",
             show_default=False,
         ),
     ] = None,

@@ -22,7 +22,7 @@ from newsproof.app.invocation import of, run
 from newsproof.app.servers import running_clickhouse
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import as_started, command_name
-from newsproof.cli.options import PagePort, commands
+from newsproof.cli.options import PagePort, commands, option
 from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _HOLDER = "holder.json"
 @app.command()
 def up(
     ctx: typer.Context,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of worker processes.")] = 1,
+    workers: Annotated[int, option("Number of worker processes.", min=1, max=64)] = 1,
     port: PagePort = None,
-    listen: Annotated[bool, typer.Option("--listen", help="Also poll real news sources, as LISTEN=true does.")] = False,
+    listen: Annotated[bool, option("Also poll real news sources, as LISTEN=true does.", "--listen")] = False,
 ) -> None:
     """Run the whole pipeline in one process tree until Ctrl-C.
 

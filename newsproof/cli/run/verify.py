@@ -9,7 +9,7 @@ import typer
 
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import json_line, say_result
-from newsproof.cli.options import JsonLastLine, Lang, commands
+from newsproof.cli.options import JsonLastLine, Lang, argument, commands, option
 from schemas.printable import printable_line
 from schemas.topics import Topics
 
@@ -25,11 +25,9 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 @app.command()
 def verify(
     ctx: typer.Context,
-    claim: Annotated[str, typer.Argument(help='The claim, such as "SEC approves spot ETH ETFs".')],
-    deadline: Annotated[str, typer.Option(help="Time limit of the answer. The case goes on after it.")] = "30s",
-    max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Cancel the case once it has cost more than this (USD).")
-    ] = None,
+    claim: Annotated[str, argument('The claim, such as "SEC approves spot ETH ETFs".')],
+    deadline: Annotated[str, option("Time limit of the answer. The case goes on after it.")] = "30s",
+    max_cost: Annotated[float | None, option("Cancel the case once it has cost more than this (USD).", min=0)] = None,
     lang: Lang = None,
     as_json: JsonLastLine = False,
 ) -> None:
