@@ -102,14 +102,9 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[BotsSummary, bool]:
     )
     async with Receiver() as receiver, Telegram() as telegram:
         play = _Play(receiver, telegram)
-        async with play.bots(address, topics):
-            producer = address.producer(linger_ms=0)
-            await producer.start()
-            try:
-                for step in steps_of(revisions):
-                    await play.step(step, producer, topics)
-            finally:
-                await producer.stop()
+        async with play.bots(address, topics), address.producer(linger_ms=0) as producer:
+            for step in steps_of(revisions):
+                await play.step(step, producer, topics)
     signals = {one.signal.signal_id for one in revisions}
     summary = BotsSummary(
         signals=len(signals),

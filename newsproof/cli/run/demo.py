@@ -120,18 +120,12 @@ def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds
 
 
 async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
-    from datetime import UTC, datetime
-
     from newsproof.app.composition import address_of
 
-    producer = address_of(settings).producer(linger_ms=0)
-    await producer.start()
-    try:
+    async with address_of(settings).producer(linger_ms=0) as producer:
         for item in items:
             news, value = checked_news(item, now=datetime.now(UTC))
             await producer.send_and_wait(topics.news, value, key=news.key)
-    finally:
-        await producer.stop()
 
 
 def _where_to_look(settings: Settings, seconds: float) -> None:

@@ -122,9 +122,7 @@ async def _send(
 ) -> Counts:
     done, number = Counts(), 0
     waiting: list[asyncio.Future[object]] = []
-    producer = address.producer(linger_ms=5)
-    await producer.start()
-    try:
+    async with address.producer(linger_ms=5) as producer:
         async for line in lines:
             number += 1
             if number == 1 and not raw and line.strip() in _OPENINGS:
@@ -148,8 +146,6 @@ async def _send(
                 await asyncio.gather(*waiting)
                 waiting.clear()
         await asyncio.gather(*waiting)
-    finally:
-        await producer.stop()
     return done
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from infra.bots.definition import BotDefinition
@@ -17,7 +17,7 @@ from infra.redaction import redacted
 from newsproof.app.processes.bots import bots_of, halt, resume
 from newsproof.web.api.live import backend_of
 from newsproof.web.backend import Backend
-from newsproof.web.responses import Refused, as_json
+from newsproof.web.responses import Refused, StrictBody, as_json
 from schemas.deliveries import DeliveryRecord
 from schemas.errors import ConfigError
 from streams.bots.book import Book, Delivery
@@ -31,19 +31,15 @@ SHOWN = 20
 BY = "the web service"
 
 
-class Halt(BaseModel):
+class Halt(StrictBody):
     """Which bots to halt. `bot`: a bot's name; null: all bots. `exit`: close their positions, too."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bot: str | None = Field(max_length=32)
     exit: bool = False
 
 
-class Resume(BaseModel):
+class Resume(StrictBody):
     """Which halt to end. `bot`: a bot's name; null: all halts."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bot: str | None = Field(max_length=32)
 

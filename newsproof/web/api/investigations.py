@@ -16,7 +16,7 @@ from newsproof.web.api.live import CASE_ID, backend_of
 from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
 from newsproof.web.questions import Unconfirmed
-from newsproof.web.responses import Refused, as_json
+from newsproof.web.responses import Refused, StrictBody, as_json
 from schemas.research_events import ClaimsCritiqued, Limits
 from streams.feed.turns import TurnItem
 
@@ -25,10 +25,8 @@ router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
 InvestigationId = Annotated[str, Path(pattern=CASE_ID, description="The investigation's id, as POST returned it.")]
 
 
-class WantedLimits(BaseModel):
+class WantedLimits(StrictBody):
     """Limits of the investigation. A missing limit, or one above the settings, takes the settings' value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rounds: int | None = Field(None, ge=1, le=5)
     searches: int | None = Field(None, ge=1, le=50)
