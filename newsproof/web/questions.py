@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, offsets_of
-from newsproof.sdk.news_item import NewsItem
+from newsproof.sdk.client import NewsItem
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import TransientError

@@ -36,7 +36,7 @@ def worker(ctx: typer.Context, take_over: TakeOver = False) -> None:
 @app.command("research-worker")
 def research_worker(ctx: typer.Context, take_over: TakeOver = False) -> None:
     """Run one worker for the research chat and investigations, on configured servers until SIGTERM."""
-    from newsproof.app.processes.research import run_research
+    from newsproof.app.processes.services import run_research
 
     settings = of(ctx).settings()
     run(run_research(settings, take_over=take_over), service=settings)
