@@ -318,6 +318,26 @@ def parse_span(text: str) -> int | None:
     return None if found is None else int(found[1]) * UNITS_S[found[2]]
 
 
+def span_of(option: str, text: str, like: str = "30m, 4h or 1d") -> int:
+    """Return the seconds of the span that an option names.
+
+    Raises:
+        ConfigError: the text is not a span. ``like``: examples for the reader.
+    """
+    if (seconds := parse_span(text)) is None:
+        from schemas.errors import ConfigError
+
+        raise ConfigError(f"{option} {text!r:.40}: write a number and s, m, h or d, such as {like}")
+    return seconds
+
+
+def span_name(seconds: int) -> str:
+    """Return a span in the largest unit that divides it: 5m, 4h, 24h, 7d."""
+    if seconds % UNITS_S["d"] == 0 and seconds > UNITS_S["d"]:
+        return f"{seconds // UNITS_S['d']}d"
+    return next(f"{seconds // size}{unit}" for unit, size in (("h", 3600), ("m", 60), ("s", 1)) if seconds % size == 0)
+
+
 def parse_time(option: str, text: str) -> datetime:
     """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import READS_ONLY, of, parse_span, run
+from newsproof.app.invocation import READS_ONLY, of, run, span_of
 from newsproof.app.sheet import say_result
 from newsproof.cli.options import JsonLastLine, JsonReport, Seed, argument, json_flag, option
 
@@ -200,7 +200,7 @@ def pnl(
         slippage_bps=Decimal(str(slippage_bps)),
         stake=Decimal(str(stake)),
         sizing=size.value,
-        hold_s=None if hold is None else _seconds(hold),
+        hold_s=None if hold is None else span_of("--hold", hold),
         stop=None if stop is None else Decimal(str(stop)),
     )
     work = show_profit(
@@ -233,11 +233,3 @@ def study(
         show_study(of(ctx), run_id, by=chosen, directed=not undirected, repeat=repeat, seed=seed, as_json=as_json),
         interrupted=READS_ONLY,
     )
-
-
-def _seconds(text: str) -> int:
-    from schemas.errors import ConfigError
-
-    if (seconds := parse_span(text)) is None:
-        raise ConfigError(f"--hold {text!r:.40}: write a number and s, m, h or d, such as 30m, 4h or 1d")
-    return seconds

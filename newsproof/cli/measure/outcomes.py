@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from newsproof.app.invocation import Invocation, parse_time
@@ -228,10 +229,13 @@ def print_import(report: ImportReport) -> None:
     """Print the totals of all imports, after this one."""
     state = "already has these bars, so nothing was imported" if report.already else "is now active"
     say_result(f"Import {report.version} ({report.source}) {state}")
-    dropped: Columns = {reason: (lambda at, reason=reason: at.dropped.get(reason, 0)) for reason in _REASONS}
-    same: Columns = {name: name for name in ("horizon", "signals", "outcomes")}
-    columns: Columns = {**same, **dropped, "dropped": ("dropped_share", ".1%")}
-    Sheet.of(report.horizons, columns, title="Outcomes of all active imports").print(piped=UNWRAPPED)
+    rows = [
+        msgspec.structs.asdict(at) | {reason: at.dropped.get(reason, 0) for reason in _REASONS}
+        for at in report.horizons
+    ]
+    same = {name: name for name in ("horizon", "signals", "outcomes", *_REASONS)}
+    columns: Columns = {**same, "dropped": ("dropped_share", ".1%")}
+    Sheet.of(rows, columns, title="Outcomes of all active imports").print(piped=UNWRAPPED)
     if report.not_mapped:
         named = ", ".join(f"{asset} ({signals})" for asset, signals in report.not_mapped.items())
         say_result(f"No market for the signals on: {named}. If an asset was renamed, use --map ASSET=BASE/QUOTE.")

@@ -7,7 +7,7 @@ import re
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -195,7 +195,7 @@ async def add(
         )
     is_known = name in sources_of(own_file(settings))
     kind = "telegram" if parts.netloc == "t.me" else "feed"
-    row = {"id": name, "kind": kind, "url": url, "language": language}
+    row: dict[str, Any] = {"id": name, "kind": kind, "url": url, "language": language}
     row["private"] = private or (False if is_known else None)
     given = {n: v for n, v in row.items() if v is not None}
     try:

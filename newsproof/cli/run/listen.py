@@ -11,12 +11,11 @@ import msgspec
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, of, parse_span, run
+from newsproof.app.invocation import Invocation, of, run, span_of
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, advise, json_line, json_lines, moment, say_result, table
 from newsproof.cli.options import JsonLines, commands, option
 from newsproof.cli.output import with_remedy
-from schemas.errors import ConfigError
 from schemas.printable import counted
 
 if TYPE_CHECKING:
@@ -59,7 +58,8 @@ def listen(
 
     Exit status 1 if a source did not respond (--once, --dry-run, --check).
     """
-    invocation, only, back = of(ctx), tuple(source or ()), _parse_backfill(backfill)
+    invocation, only = of(ctx), tuple(source or ())
+    back = None if backfill is None else timedelta(seconds=span_of("--backfill", backfill, "90m, 24h or 3d"))
     if check or dry_run:
         all_respond = run(print_polls(invocation, only, show_items=dry_run, backfill=back, as_json=as_json))
         raise typer.Exit(exits.OK if all_respond else exits.FINDING)
@@ -67,14 +67,6 @@ def listen(
         all_respond = run(poll_once(invocation, only, backfill=back, as_json=as_json))
         raise typer.Exit(exits.OK if all_respond else exits.FINDING)
     run(run_listening(invocation, only, backfill=back), service=invocation.settings())
-
-
-def _parse_backfill(written: str | None) -> timedelta | None:
-    if written is None:
-        return None
-    if (seconds := parse_span(written)) is None:
-        raise ConfigError(f"--backfill {written!r:.20} is not a time span: write 90m, 24h or 3d")
-    return timedelta(seconds=seconds)
 
 
 class PolledSource(msgspec.Struct, kw_only=True):

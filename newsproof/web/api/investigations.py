@@ -11,13 +11,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from agents.investigation.subject import MAX_QUESTION, asked
-from newsproof.app.research_composition import investigated_as_of, investigation_limits
+from newsproof.app.research_composition import investigated_as_of, least_limits
 from newsproof.web.api.live import CASE_ID, backend_of
 from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
 from newsproof.web.questions import Unconfirmed
 from newsproof.web.responses import Refused, StrictBody, as_json
-from schemas.research_events import ClaimsCritiqued, Limits
+from schemas.research_events import ClaimsCritiqued
 from streams.feed.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
@@ -58,7 +58,7 @@ async def investigate(
     """Start an investigation. Returns its ID at once; GET with this ID streams its progress."""
     backend = backend_of(request)
     refuse_hurry(request, backend)
-    now = datetime.now(UTC)
+    now, limits = datetime.now(UTC), wanted.limits or WantedLimits()
     as_of = wanted.as_of or investigated_as_of(backend.settings, now)
     if as_of > now:
         raise Refused(400, "`as_of` is in the future", "leave it out (default: now), or give a time in the past")
@@ -67,7 +67,7 @@ async def investigate(
             wanted.subject.strip(),
             as_of=as_of,
             config_hash="",
-            limits=limits_of(backend, wanted.limits),
+            limits=least_limits(backend.settings, limits.rounds, limits.searches),
             previous=wanted.previous,
         )
     except ValueError as exc:
@@ -132,28 +132,9 @@ async def stop(
     )
 
 
-def limits_of(backend: Backend, wanted: WantedLimits | None) -> Limits:
-    """Return the requested limits, at most those of the settings."""
-    most = investigation_limits(backend.settings)
-    if wanted is None:
-        return most
-    return Limits(
-        rounds=min(wanted.rounds or most.rounds, most.rounds),
-        searches=min(wanted.searches or most.searches, most.searches),
-    )
-
-
 def _listed(item: TurnItem) -> dict[str, Any]:
-    return {
-        "investigation_id": item.chat_id,
-        "subject": item.subject,
-        "question": item.message,
-        "language": item.language,
-        "as_of": item.as_of,
-        "asked_at": item.asked_at,
-        "watch": item.watch,
-        "state": item.state,
-    }
+    names = ("subject", "language", "as_of", "asked_at", "watch", "state")
+    return {"investigation_id": item.chat_id, "question": item.message, **{name: getattr(item, name) for name in names}}
 
 
 async def _found(backend: Backend, investigation_id: str) -> TurnItem:
