@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, get_args
 
-import msgspec
-import typer
-
 from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
-from newsproof.app.invocation import Invocation, of, parse_span, parse_time, run
+from newsproof.app.invocation import Invocation, parse_span, parse_time
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, Unit, json_line, json_lines, money, say_result
 from newsproof.cli.options import JsonLines, Lang, Wide, command, commands, option
@@ -33,6 +30,7 @@ from newsproof.report.signals import (
 from schemas.errors import ConfigError
 from schemas.printable import counted, fitted, shortened
 from schemas.signals import Signal, Stage, Verdict
+from streams.feed.case_items import FeedFilter, facts_of
 from streams.journal.case_reading import in_short, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
@@ -42,9 +40,9 @@ LINE_COLUMNS = 80
 STATUSES = ("open", "signal", "dropped", "failed")
 
 
-@app.command()
-def signals(
-    ctx: typer.Context,
+@command(app, late_logs=True)
+async def signals(
+    invocation: Invocation,
     follow: Annotated[bool, option("Keep running, and print new signals as they arrive.", "--follow", "-f")] = False,
     asset: Annotated[list[str] | None, option("Only this asset, such as BTC. Repeatable.")] = None,
     min_confidence: Annotated[float, option("Minimum confidence, 0–1.", min=0.0, max=1.0)] = 0.0,
@@ -66,16 +64,33 @@ def signals(
     A line begins with the time of the decision (UTC): the clock time, or the day if it is 24 hours old. “leans long” and
     “leans short” are signals to observe, with the direction that the claim implies if it is true.
     """
-    wanted = Filter(
-        assets=tuple(asset or ()),
-        min_confidence=min_confidence,
-        stages=tuple(stage or ()),
-        verdicts=tuple(verdict or ()),
-        since=None if since is None else since_when(since, now=datetime.now(UTC)),
-        limit=limit,
-    )
+    known = {"--verdict": (verdict, get_args(Verdict)), "--stage": (stage, get_args(Stage))}
+    for name, (given, words) in known.items():
+        _check(name, given or (), words)
+    asked = {"asset": asset, "verdict": verdict, "stage": stage}
+    wanted = FeedFilter(min_confidence=min_confidence, **{name: ",".join(given or ()) for name, given in asked.items()})
+    began = None if since is None else since_when(since, now=datetime.now(UTC))
+
+    def fits(signal: Signal) -> bool:
+        return wanted.fits(facts_of(signal)) and (began is None or signal.decided_at >= began)
+
     language = reader_language(lang)
-    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language, wide=wide), late_logs=True)
+    async with log_to_read(invocation) as log:
+        if follow:
+            if log.own:
+                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
+            return await _follow(log, fits, limit, as_json=as_json, language=language, wide=wide)
+        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+        shown = sorted(filter(fits, newest.values()), key=lambda signal: signal.decided_at)[-(limit or 0) :]
+        if as_json:
+            return json_lines(shown)
+        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
+    title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+    if wide:
+        return print_signals(shown, ids, title=title.of(language), language=language, wide=True)
+    say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
+    for line in _lines(shown, ids, language):
+        say_result(line)
 
 
 @command(app, late_logs=True)
@@ -138,52 +153,6 @@ def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
         raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which signals to show. An empty field matches every signal. ``limit``: maximum number, newest first."""
-
-    assets: tuple[str, ...] = ()
-    min_confidence: float = 0.0
-    stages: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    since: datetime | None = None
-    limit: int | None = None
-
-    def fits(self, signal: Signal) -> bool:
-        return (
-            signal.confidence >= self.min_confidence
-            and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
-            and (not self.stages or signal.stage in self.stages)
-            and (not self.verdicts or signal.verdict in self.verdicts)
-            and (self.since is None or signal.decided_at >= self.since)
-        )
-
-
-async def show_signals(
-    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language, wide: bool = False
-) -> None:
-    """Print the latest revision of each signal. With ``follow``, print all revisions as they are published, without end."""
-    _check("--verdict", wanted.verdicts, get_args(Verdict))
-    _check("--stage", wanted.stages, get_args(Stage))
-    async with log_to_read(invocation) as log:
-        if follow:
-            if log.own:
-                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
-            return await _follow(log, wanted, as_json=as_json, language=language, wide=wide)
-        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
-        shown = [signal for signal in newest.values() if wanted.fits(signal)]
-        shown = sorted(shown, key=lambda signal: signal.decided_at)[-(wanted.limit or 0) :]
-        if as_json:
-            json_lines(shown)
-            return
-        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
-        title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
-        if wide:
-            return print_signals(shown, ids, title=title.of(language), language=language, wide=True)
-        say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
-        for line in _lines(shown, ids, language):
-            say_result(line)
-
-
 def _lines(signals: Sequence[Signal], ids: dict[str, str], language: Language) -> list[str]:
     return signal_lines(signals, ids, now=datetime.now(UTC), language=language, width=_width())
 
@@ -192,7 +161,9 @@ def _width() -> int:
     return shutil.get_terminal_size((LINE_COLUMNS, 24)).columns
 
 
-async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language, wide: bool) -> None:
+async def _follow(
+    log: LogToRead, fits: Callable[[Signal], bool], limit: int | None, *, as_json: bool, language: Language, wide: bool
+) -> None:
     from newsproof.sdk.client import subscribe
 
     def show(signal: Signal) -> None:
@@ -203,14 +174,14 @@ async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: La
 
     # The existing signals are in several partitions, which a subscriber reads one after the other.
     before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
-    for signal in [one for one in before if wanted.fits(one)][-(wanted.limit or 0) :]:
+    for signal in list(filter(fits, before))[-(limit or 0) :]:
         show(signal)
     seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
     every = subscribe(
         verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
     )
     async for signal in every:
-        if signal.revision > seen.get(signal.signal_id, 0) and wanted.fits(signal):
+        if signal.revision > seen.get(signal.signal_id, 0) and fits(signal):
             show(signal)
 
 
