@@ -20,10 +20,10 @@ from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.source import own_file, sources_of
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
 from newsproof.app.sheet import json_line, say_result
-from newsproof.cli.options import JsonLastLine, Lang, argument, commands, json_flag, option
+from newsproof.cli.options import JsonLastLine, Lang, argument, command, commands, json_flag, option
 from newsproof.sdk.client import NewsItem, item_of, running_kafka_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
@@ -42,16 +42,16 @@ _WAITING = 1000
 """Maximum number of lines in flight, sent and not yet durable."""
 
 
-@app.command()
-def publish(
-    ctx: typer.Context,
+@command(app, late_logs=True)
+async def publish(
+    invocation: Invocation,
     file: Annotated[
         str, argument("File to publish, or - for standard input, which is read until it closes.", metavar="FILE|-")
     ],
     source: Annotated[str, option("Source of plain lines, and of objects without a source.")] = "cli",
     raw: Annotated[bool, option("Send every line unchanged and unchecked.", "--raw")] = False,
     as_json: Annotated[bool, json_flag("Print the counts as one line of JSON.")] = False,
-) -> None:
+) -> int:
     """Publish news: one JSON object or one plain text per line.
 
     \b
@@ -70,13 +70,13 @@ def publish(
 
     A line that intake would refuse is not sent. Its reason goes to standard error, and the exit status is 1.
     """
-    done = run(publish_lines(of(ctx), file, source=source, raw=raw), late_logs=True)
+    done = await publish_lines(invocation, file, source=source, raw=raw)
     if as_json:
         json_line({"published": done.published, "refused": done.refused, "dated_now": done.dated_now})
     else:
         undated = f" ({done.dated_now} without published_at: treated as published now)" if done.dated_now else ""
         say_result(f"published {done.published}, refused {done.refused}{undated}")
-    raise typer.Exit(exits.FINDING if done.refused else exits.OK)
+    return exits.FINDING if done.refused else exits.OK
 
 
 class Counts(msgspec.Struct):
@@ -215,9 +215,9 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
 
 
-@app.command()
-def verify(
-    ctx: typer.Context,
+@command(app)
+async def verify(
+    invocation: Invocation,
     claim: Annotated[str, argument('The claim, such as "SEC approves spot ETH ETFs".')],
     deadline: Annotated[str, option("Time limit of the answer. The case goes on after it.")] = "30s",
     max_cost: Annotated[float | None, option("Cancel the case once it has cost more than this (USD).", min=0)] = None,
@@ -231,7 +231,8 @@ def verify(
 
     Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
     """
-    answer = run(_verified(of(ctx), claim, _parsed(deadline), max_cost))
+    seconds = _parsed(deadline)
+    answer = await _verified(invocation, claim, seconds, max_cost)
     json_line(answer) if as_json else _print_answer(answer, lang)
 
 

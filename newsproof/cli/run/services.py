@@ -9,7 +9,7 @@ import typer
 
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import say_result
-from newsproof.cli.options import PagePort, commands, option
+from newsproof.cli.options import PagePort, command, commands, option
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -87,16 +87,12 @@ async def _serve_page(invocation: Invocation, given: Settings, listening: int | 
         await serve(at, ending)
 
 
-@app.command()
-def mcp(ctx: typer.Context) -> None:
+@command(app)
+async def mcp(invocation: Invocation) -> None:
     """Serve an agent by the Model Context Protocol on standard input and output, until the input ends.
 
     Uses the pipeline that runs on the data directory. The page of `up` serves the same protocol at /mcp.
     """
-    run(_serve_agent(of(ctx)))
-
-
-async def _serve_agent(invocation: Invocation) -> None:
     from newsproof.app.servers import running_clickhouse, running_kafka, servers, with_data
     from newsproof.web.backend import Backend
     from newsproof.web.mcp_server import serve_stdio
