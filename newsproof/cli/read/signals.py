@@ -67,8 +67,8 @@ async def signals(
     known = {"--verdict": (verdict, get_args(Verdict)), "--stage": (stage, get_args(Stage))}
     for name, (given, words) in known.items():
         _check(name, given or (), words)
-    asked = {"asset": asset, "verdict": verdict, "stage": stage}
-    wanted = FeedFilter(min_confidence=min_confidence, **{name: ",".join(given or ()) for name, given in asked.items()})
+    assets, verdicts, stages = (",".join(given or ()) for given in (asset, verdict, stage))
+    wanted = FeedFilter(asset=assets, verdict=verdicts, stage=stages, min_confidence=min_confidence)
     began = None if since is None else since_when(since, now=datetime.now(UTC))
 
     def fits(signal: Signal) -> bool:

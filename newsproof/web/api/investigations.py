@@ -58,7 +58,8 @@ async def investigate(
     """Start an investigation. Returns its ID at once; GET with this ID streams its progress."""
     backend = backend_of(request)
     refuse_hurry(request, backend)
-    now, limits = datetime.now(UTC), wanted.limits or WantedLimits()
+    now, most = datetime.now(UTC), wanted.limits
+    limits = (None, None) if most is None else (most.rounds, most.searches)
     as_of = wanted.as_of or investigated_as_of(backend.settings, now)
     if as_of > now:
         raise Refused(400, "`as_of` is in the future", "leave it out (default: now), or give a time in the past")
@@ -67,7 +68,7 @@ async def investigate(
             wanted.subject.strip(),
             as_of=as_of,
             config_hash="",
-            limits=least_limits(backend.settings, limits.rounds, limits.searches),
+            limits=least_limits(backend.settings, *limits),
             previous=wanted.previous,
         )
     except ValueError as exc:
