@@ -21,7 +21,7 @@ from infra.settings import SUBJECTS, Settings
 from infra.settings.endpoints import gateways, key_name
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, of, run
-from newsproof.app.sheet import UNWRAPPED, Sheet, json_line, json_lines, say_result, table
+from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, json_line, json_lines, say_result, table
 from newsproof.cli.options import JsonObject, argument, commands, json_flag, option
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
@@ -52,14 +52,8 @@ def config(
     invocation = of(ctx)
     given = frozenset({"newsproof_data_dir"} if invocation.data_dir is not None else ())
     shown = views(invocation.settings(), given=given, env_file=invocation.env_file)
-    if as_json:
-        json_lines(shown)
-        return
-    table(
-        ("setting", "value", "from", "meaning"),
-        [(v.name, v.value, v.origin, v.description) for v in shown],
-        piped=UNWRAPPED,
-    )
+    columns: Columns = {"setting": "name", "value": "value", "from": "origin", "meaning": "description"}
+    Sheet.of(shown, columns).show(as_json=as_json, piped=UNWRAPPED)
 
 
 @app.command()
@@ -78,22 +72,16 @@ def prompts(
         json_line(known[wanted]) if as_json else say_result(known[wanted].text.rstrip())
         return
     current = {p.hash for p in load_prompts().values()}
-    if as_json:
-        json_lines(all_prompts())
-        return
-    rows = [
-        (
-            p.name,
-            p.version,
-            p.tier,
-            "yes" if p.schema else "–",
-            p.max_output_tokens,
-            p.hash,
-            "yes" if p.hash in current else "",
-        )
-        for p in all_prompts()
-    ]
-    table(("prompt", "version", "tier", "schema", "max tokens", "hash", "in use"), rows, right=("max tokens",))
+    columns: Columns = {
+        "prompt": "name",
+        "version": "version",
+        "tier": "tier",
+        "schema": lambda prompt: "yes" if prompt.schema else "–",
+        "max tokens": "max_output_tokens",
+        "hash": "hash",
+        "in use": lambda prompt: "yes" if prompt.hash in current else "",
+    }
+    Sheet.of(all_prompts(), columns).show(as_json=as_json)
 
 
 @schemas.command()

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from agents.text.wording import Language, Text, fill, headings, joined, term
+from agents.text.wording import Language, Text, fill, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation
-from newsproof.app.sheet import SECOND, Columns, Sheet, Unit, console, json_line, json_lines, moment, money
+from newsproof.app.sheet import SECOND, Columns, Unit, console, json_line, json_lines, moment, money
 from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, argument, command, commands, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.recorded_reasons import translate_reason
-from newsproof.report.signals import action_in_words, asset_in_words, stage_in_words, verdict_in_words
+from newsproof.report.signals import action_in_words, asset_in_words, print_in, stage_in_words, verdict_in_words
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted, shortened
@@ -125,7 +125,7 @@ def print_case(
         "what happened": lambda line: Text(line.what, line.what_zh),
         "why": lambda line: Text(line.thought, line.thought_zh),
     }
-    _table(document.timeline, timeline, Text("What happened", "经过"), language)
+    print_in(language, document.timeline, timeline, title=Text("What happened", "经过"))
     _print_evidence(document, language)
     _print_critique(document.critique, language)
     _print_signal(document, revisions, language)
@@ -142,15 +142,7 @@ def print_case(
             "Ignored records (late or duplicate responses that changed nothing)",
             "略过的记录（迟到或重复的回答，没有改变什么）",
         )
-        _table(document.passed_by, passed, title, language)
-
-
-def _table(items: Iterable[Any], columns: Columns, title: Text, language: Language) -> None:
-    """Print a sheet in this language: its headings, its title and the cells that exist in both."""
-    sheet = Sheet.of(items, columns)
-    rows = [[cell.of(language) if isinstance(cell, Text) else cell for cell in row] for row in sheet.rows]
-    heads, right = headings(sheet.columns, language), headings(sheet.right, language)
-    Sheet(heads, rows, title.of(language), right).print()
+        print_in(language, document.passed_by, passed, title=title)
 
 
 def _after(seconds: float) -> str:
@@ -193,7 +185,7 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         "credibility": lambda pair: term(pair[0].source_credibility),
     }
     if judged:
-        _table(judged, evidence, fill("Evidence: {words}", "证据：{words}", words=title), language)
+        print_in(language, judged, evidence, title=fill("Evidence: {words}", "证据：{words}", words=title))
     else:
         title = joined((Text("none", "无"), narrative.NO_PAGES), ". ", "。")
         _say(f"{fill('Evidence: {words}', '证据：{words}', words=title).of(language)}\n")
@@ -205,12 +197,14 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
             "in these words": lambda pair: (pair[1].said and pair[1].said.quote) or "",
             "why": lambda pair: narrative.doubts_in_words(pair[1]),
         }
-        _table(judged, read, Text("What each page says, as the critic read it", "核查模型读到的各网页内容"), language)
+        print_in(
+            language, judged, read, title=Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
+        )
     if critique is not None and judged:
         _say(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
         dropped: Columns = {"why not": "reason", "address": "url", "title": "title"}
-        _table(found.dropped, dropped, Text("Results that were not used", "未采用的结果"), language)
+        print_in(language, found.dropped, dropped, title=Text("Results that were not used", "未采用的结果"))
 
 
 def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
@@ -222,7 +216,7 @@ def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> N
             "says so": lambda claim: " ".join(f"[{n}]" for n in claim.reference_numbers),
             "reason": "reason",
         }
-        _table(critique.claims, columns, Text("Critique, claim by claim", "逐条核查"), language)
+        print_in(language, critique.claims, columns, title=Text("Critique, claim by claim", "逐条核查"))
 
 
 def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
@@ -234,7 +228,7 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
         "confidence": ("confidence", ".2f"),
         "reason": lambda step: Text(step.reason, step.reason_zh),
     }
-    _table(document.confidence, columns, Text("How the confidence came about", "置信度是怎样得出的"), language)
+    print_in(language, document.confidence, columns, title=Text("How the confidence came about", "置信度是怎样得出的"))
     s = revisions[-1] if revisions else document.signal
     words = fill(
         "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {sources}\n"
@@ -263,7 +257,9 @@ def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
         "confidence": ("confidence", ".2f"),
         "decided (UTC)": ("decided_at", SECOND),
     }
-    _table(revisions, columns, Text("Revisions of the signal, as published", "信号的修订，按发布顺序"), language)
+    print_in(
+        language, revisions, columns, title=Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
+    )
     for s in revisions:
         _say(f"  {s.revision}: {translate_reason(s.notes).of(language)}")
     _say()
@@ -286,4 +282,4 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
     if None in costs:
         n = costs.count(None)
         title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
-    _table(calls, columns, title, language)
+    print_in(language, calls, columns, title=title)

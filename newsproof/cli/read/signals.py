@@ -87,7 +87,7 @@ async def signals(
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
     title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
     if wide:
-        return print_signals(shown, ids, title=title.of(language), language=language, wide=True)
+        return print_signals(shown, ids, title=title, language=language, wide=True)
     say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
     for line in _lines(shown, ids, language):
         say_result(line)

@@ -36,7 +36,7 @@ from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.app.sheet import say_result, table
+from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, say_result
 from newsproof.cli.run.demo import _publish
 from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, demo_settings, framed, stored
 from schemas.deliveries import DeliveryRecord, Planned, Settled
@@ -122,25 +122,19 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[BotsSummary, bool]:
 
 
 def _print(summary: BotsSummary, trades: Sequence[PaperTrade], skipped: Mapping[str, int]) -> None:
-    rows = [
-        (f"{one.entered_at:%Y-%m-%d %H:%M}", one.side, one.instrument, f"{one.entry_price:.2f}",
-         "" if one.exited_at is None else f"{one.exited_at:%Y-%m-%d %H:%M}",
-         "" if one.profit is None else f"{one.profit:+.2%}")
-        for one in trades
-    ]  # fmt: skip
-    columns = ("entered (UTC)", "side", "instrument", "price", "closed (UTC)", "profit")
-    table(
-        columns,
-        rows,
-        right=("price", "profit"),
-        title="Trades on paper, at invented prices, after fees of 0.1 % a fill",
+    columns: Columns = {
+        "entered (UTC)": ("entered_at", MINUTE),
+        "side": "side",
+        "instrument": "instrument",
+        "price": ("entry_price", ".2f"),
+        "closed (UTC)": ("exited_at", MINUTE),
+        "profit": ("profit", Unit(lambda profit: "" if profit is None else f"{profit:+.2%}")),
+    }
+    Sheet.of(trades, columns, title="Trades on paper, at invented prices, after fees of 0.1 % a fill").print()
+    refused = Sheet(
+        ("refused because", "signals"), list(skipped.items()), "Orders that the paper bot refused", ("signals",)
     )
-    table(
-        ("refused because", "signals"),
-        list(skipped.items()),
-        right=("signals",),
-        title="Orders that the paper bot refused",
-    )
+    refused.print()
     say_result(
         f"{summary.signals} signals, {summary.retractions} of them retracted. The receiver got {summary.entries} entries and "
         f"{summary.exits} exits, the Telegram {summary.notified} messages.\nDuplicate entries: {summary.duplicate_entries}; "
