@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import READS_ONLY, of, run
+from newsproof.app.invocation import READS_ONLY, of, parse_time, run
 from newsproof.app.sheet import json_line
 from newsproof.cli.measure.compare import compare, gate, pnl, power, study
 from newsproof.cli.options import JsonLastLine, argument, commands, json_flag, option
@@ -88,7 +88,7 @@ def run_cases(
     from evaluation.compare.metrics import parse_primary
     from evaluation.replay.candidates import candidate_models, candidate_prompts
     from evaluation.replay.log_file import read_log_file
-    from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+    from evaluation.runs.plan import RunPlan, run_id_of
     from newsproof.app.version import code_version
     from newsproof.cli.measure.run_output import show_dry_run, show_run
 
@@ -96,8 +96,8 @@ def run_cases(
         run_id="",
         prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
         models=candidate_models(of(ctx).settings(), model or ()),
-        cases_from=parse_time("--from", since),
-        cases_to=parse_time("--to", until),
+        cases_from=None if since is None else parse_time("--from", since),
+        cases_to=None if until is None else parse_time("--to", until),
         sample=sample,
         repeat=repeat,
         on_miss=on_miss.value,

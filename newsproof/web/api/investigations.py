@@ -134,8 +134,8 @@ async def stop(
 
 
 def _listed(item: TurnItem) -> dict[str, Any]:
-    names = ("subject", "language", "as_of", "asked_at", "watch", "state")
-    return {"investigation_id": item.chat_id, "question": item.message, **{name: getattr(item, name) for name in names}}
+    named = {"investigation_id": item.chat_id, "subject": item.subject, "question": item.message}
+    return named | {name: getattr(item, name) for name in ("language", "as_of", "asked_at", "watch", "state")}
 
 
 async def _found(backend: Backend, investigation_id: str) -> TurnItem:

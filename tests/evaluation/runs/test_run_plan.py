@@ -10,8 +10,9 @@ import pytest
 
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
-from evaluation.runs.plan import parse_time, run_id_of
+from evaluation.runs.plan import run_id_of
 from infra.settings import Settings
+from newsproof.app.invocation import parse_time
 from schemas.errors import ConfigError
 from streams.replay import Change
 from tests.evaluation.runs.run_samples import CountingModel, prompt
@@ -33,7 +34,7 @@ def test_a_run_without_a_name_is_named_after_its_change() -> None:
 def test_times_are_utc_and_what_is_none_is_refused() -> None:
     assert parse_time("--from", "2024-06-01") == AT
     assert parse_time("--from", "2024-06-01T02:00:00+02:00") == AT
-    with pytest.raises(ConfigError, match="--to 'soon' is no time"):
+    with pytest.raises(ConfigError, match="--to 'soon' is not a time"):
         parse_time("--to", "soon")
 
 
