@@ -121,12 +121,13 @@ def demo_settings(settings: Settings, *, live: bool) -> Settings:
 
 
 class Follower:
-    """Reads the journal from its start as it grows."""
+    """Reads the journal from its start as it grows. What it has seen stays between two calls of :meth:`until`."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._topic = topics.cases
         self._partitions = settings.topic_partitions
         self._consumer = address_of(settings).consumer(fetch_max_wait_ms=100)
+        self._seen = DemoJournal()
 
     async def __aenter__(self) -> Follower:
         from aiokafka import TopicPartition
@@ -146,7 +147,7 @@ class Follower:
         Raises:
             TransientError: some are still open after ``END_WITHIN_S``.
         """
-        seen = DemoJournal()
+        seen = self._seen
         try:
             async with asyncio.timeout(END_WITHIN_S):
                 while left(seen):
