@@ -19,12 +19,7 @@ from schemas.printable import counted
 if TYPE_CHECKING:
     from infra.market.outcomes.bar_files import PriceFile
     from infra.market.outcomes.tables import Changes
-    from newsproof.cli.measure.price_imports import (
-        ImportReport,
-        Preview,
-        Removed,
-        StandingImport,
-    )
+    from newsproof.cli.measure.price_imports import ImportReport, Preview, Removed, StandingImport
 
 app = commands()
 JsonChanges = Annotated[bool, json_flag("Print the changes as one line of JSON.")]

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from infra.offline.newsroom.newsroom import Newsroom
     from infra.settings import Settings
     from newsproof.app.processes.supervisor import Pipeline
-    from newsproof.cli.run.demo_pipeline import (
-        DemoJournal,
-    )
+    from newsproof.cli.run.demo_pipeline import DemoJournal
     from newsproof.report.demo import DemoSummary, LabelFigures, ListenSummary
     from streams.audit.audit import AuditReport
 

@@ -20,11 +20,7 @@ from infra.offline.sample_news import SAMPLE_NEWS
 from infra.settings import Settings
 from infra.settings.verification import FULL_PIPELINE
 from newsproof.app import exits
-from newsproof.app.composition import (
-    address_of,
-    mode_in_words,
-    refuse_unusable,
-)
+from newsproof.app.composition import address_of, mode_in_words, refuse_unusable
 from newsproof.app.data_dir import refuse_unusable_directory
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
@@ -33,14 +29,7 @@ from newsproof.app.sheet import json_line
 from newsproof.app.terminal import command_name
 from newsproof.report.demo import Opened
 from schemas.errors import TransientError
-from schemas.events import (
-    BY_WIRE_NAME,
-    TERMINAL_NAMES,
-    CaseDropped,
-    EventReceived,
-    SearchCompleted,
-    SignalSynthesized,
-)
+from schemas.events import BY_WIRE_NAME, TERMINAL_NAMES, CaseDropped, EventReceived, SearchCompleted, SignalSynthesized
 from schemas.ids import text_hash
 from schemas.printable import counted
 from schemas.signals import Signal
