@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import structlog
 from aiokafka import TopicPartition
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from infra.bots.definition import BotDefinition, read_bots
 from infra.bots.table import KINDS, message_adapter, order_adapter
@@ -21,7 +21,7 @@ from infra.settings import Settings
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.processes.health import serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
-from newsproof.app.processes.metrics import build_info, histogram_of
+from newsproof.app.processes.metrics import build_info, counter, gauge, histogram_of
 from schemas.deliveries import HaltLifted, HaltRequested, known
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -100,32 +100,27 @@ class BotMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present metrics."""
-        runner, book, bot = self._runner, self._runner.book, (self._runner.bot.name,)
+        runner, book, bot = self._runner, self._runner.book, self._runner.bot.name
         yield build_info()
-        settled = CounterMetricFamily(
-            "newsproof_bot_deliveries", "Results of deliveries", labels=("bot", "intent", "outcome")
-        )
-        for of, count in list(runner.settled.items()):
-            settled.add_metric((*bot, *of), count)
-        yield settled
+        settled = {(bot, *of): count for of, count in list(runner.settled.items())}
+        yield counter("newsproof_bot_deliveries", "Results of deliveries", ("bot", "intent", "outcome"), settled)
         pending, now_ms = book.pending_exits(), epoch_ms(utc_now())
+        oldest_s = max((max(0, now_ms - exit.planned_ms) / 1000 for exit in pending), default=0.0)
         for name, text, value in (
             ("newsproof_bot_open_positions", "Positions that are open, or may be", len(book.positions())),
             ("newsproof_bot_pending_exits", "Exits that the far side has not confirmed", len(pending)),
             (
                 "newsproof_bot_oldest_pending_exit_seconds",
                 "Age of the oldest exit that the far side has not confirmed; 0: there is none",
-                max((max(0, now_ms - exit.planned_ms) / 1000 for exit in pending), default=0.0),
+                oldest_s,
             ),
-            ("newsproof_bot_halted", "1 while a halt forbids entries", book.halt_of(runner.bot.name) is not None),
+            ("newsproof_bot_halted", "1 while a halt forbids entries", book.halt_of(bot) is not None),
         ):
-            gauge = GaugeMetricFamily(name, text, labels=("bot",))
-            gauge.add_metric(bot, float(value))
-            yield gauge
+            yield gauge(name, text, ("bot",), {bot: value})
         delays = HistogramMetricFamily(
             "newsproof_bot_request_delay_seconds", "From a signal's arrival to its request", labels=("bot",)
         )
-        delays.add_metric(bot, *histogram_of(self._delays))
+        delays.add_metric((bot,), *histogram_of(self._delays))
         yield delays
 
 

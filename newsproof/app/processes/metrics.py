@@ -75,16 +75,16 @@ class WorkerMetrics:
             end = worker.highwater(worker.topics.news, n)
             if safe is not None and end is not None:
                 lag[worker.topics.news, str(n)] = max(0, end - safe)
-        yield _gauge("newsproof_consumer_lag", "Records behind the end, per partition", ("topic", "partition"), lag)
+        yield gauge("newsproof_consumer_lag", "Records behind the end, per partition", ("topic", "partition"), lag)
         live = {str(n): p.live for n, p in list(worker.projector.partitions.items())}
-        yield _gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
+        yield gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
         stalled = {str(n): s for n, s in worker.stalled_s(time.monotonic()).items()}
-        yield _gauge(
+        yield gauge(
             "newsproof_partition_stalled_seconds", "Time without a read although records are unread",
             ("partition",), stalled,
         )  # fmt: skip
         tombstones = {str(n): len(a._closed) for n, a in cases}
-        yield _gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
+        yield gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
 
     def _work(self) -> Iterator[Metric]:
         worker = self._worker
@@ -111,7 +111,7 @@ class WorkerMetrics:
         for p in list(worker.projector.partitions.values()):
             passed_by.update(dict(p.accepted.ignored))
         text = "Records that the rule of acceptance ignored, in the current fold"
-        yield _gauge("newsproof_records_passed_by", text, ("why",), passed_by)
+        yield gauge("newsproof_records_passed_by", text, ("why",), passed_by)
 
     def _intake(self, intake: Intake) -> Iterator[Metric]:
         worker = self._worker
@@ -122,7 +122,7 @@ class WorkerMetrics:
         )  # fmt: skip
         why = worker.intake_paused
         paused = {reason: why == reason for reason in PAUSED_BY}
-        yield _gauge("newsproof_intake_paused", "1 while news waits, by reason", ("reason",), paused)
+        yield gauge("newsproof_intake_paused", "1 while news waits, by reason", ("reason",), paused)
         for name, text, value in (
             ("newsproof_cases_opened", "Cases opened", intake.opened),
             ("newsproof_news_repeated", "News that opened no case because it had one", intake.repeated),
@@ -139,9 +139,9 @@ class WorkerMetrics:
         states = list(self._worker.breakers())
         of_each = {(s.kind, s.provider, s.model): BREAKER_STATES[s.state] for s in states}
         labels = ("kind", "provider", "model")
-        yield _gauge("newsproof_breaker_state", "0 closed, 1 half open, 2 open", labels, of_each)
+        yield gauge("newsproof_breaker_state", "0 closed, 1 half open, 2 open", labels, of_each)
         opened = {(s.kind, s.provider, s.model): s.opened for s in states}
-        yield _counter("newsproof_breaker_opened", "How often a breaker opened", labels, opened)
+        yield counter("newsproof_breaker_opened", "How often a breaker opened", labels, opened)
 
 
 class SinkMetrics:
@@ -154,7 +154,7 @@ class SinkMetrics:
         sink = self._sink
         yield build_info()
         lag = {(tp.topic, str(tp.partition)): behind for tp, behind in sink.lag.items()}
-        yield _gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
+        yield gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
         yield GaugeMetricFamily("newsproof_sink_waits", "1 while ClickHouse does not take rows", sink.waits_for_tables)
         yield CounterMetricFamily("newsproof_sink_rows_inserted", "Rows that ClickHouse took", sink.inserted)
         yield CounterMetricFamily("newsproof_sink_retries", "Inserts that were sent again", sink.retries)
@@ -187,22 +187,22 @@ class ListenerMetrics:
         cursors = {name: one for name, one in list(self._listener.cursors.items()) if name in states}
         states |= {name: one.state_at(now) for name, one in cursors.items() if states[name] == "ok"}
         in_state = {(name, one): state == one for name, state in states.items() for one in SOURCE_STATES}
-        yield _gauge(
+        yield gauge(
             "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"), in_state
         )
         failures = {(name, one.reason): one.failures for name, one in of_each if one.reason}
         text = "Consecutive failed polls, by the last reason; see docs/sources.md"
-        yield _gauge("newsproof_listener_source_failures", text, ("source", "reason"), failures)
+        yield gauge("newsproof_listener_source_failures", text, ("source", "reason"), failures)
         silent = {name: (now - one.last_success).total_seconds() for name, one in of_each if one.last_success}
-        yield _gauge("newsproof_listener_silent_seconds", "Time since a source's last response", ("source",), silent)
+        yield gauge("newsproof_listener_silent_seconds", "Time since a source's last response", ("source",), silent)
         lags = {(name, q): one.lag_s(q) for name, one in cursors.items() for q in (0.5, 0.95)}
         lag = {(name, str(q)): seconds for (name, q), seconds in lags.items() if seconds is not None}
         text = "From publication, by the publisher's clock, to receipt"
-        yield _gauge("newsproof_listener_lag_seconds", text, ("source", "quantile"), lag)
+        yield gauge("newsproof_listener_lag_seconds", text, ("source", "quantile"), lag)
         skew = {name: one.skew_s for name, one in of_each if one.skew_s is not None}
-        yield _gauge("newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",), skew)
+        yield gauge("newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",), skew)
         items = {(name, of): count for name, one in of_each for of, count in list(one.counts.items())}
-        yield _counter("newsproof_listener_items", "Items by outcome", ("source", "outcome"), items)
+        yield counter("newsproof_listener_items", "Items by outcome", ("source", "outcome"), items)
 
 
 def loop_stalls(late: Latencies) -> Metric:
@@ -235,11 +235,9 @@ def _results(meter: Meter) -> Iterator[Metric]:
         ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),
         ("newsproof_captchas", "Pages that required a human", ("strategy", "route"), meter.captchas),
     ):
-        yield _counter(name, text, names, counts)
+        yield counter(name, text, names, counts)
     yield CounterMetricFamily("newsproof_calls_denied", "Calls that the budget denied", meter.denied)
-    yield _counter(
-        "newsproof_cases_ended", "Cases that this worker ended, by their last event", ("event",), meter.ended
-    )
+    yield counter("newsproof_cases_ended", "Cases that this worker ended, by their last event", ("event",), meter.ended)
 
 
 def _budget(budget: BudgetLedger) -> Iterator[Metric]:
@@ -255,7 +253,7 @@ def _budget(budget: BudgetLedger) -> Iterator[Metric]:
         ("newsproof_budget_triage_limit_usd", "What triage may spend beyond it, USD", reserve),
         ("newsproof_budget_limit_units", "Tool calls of a day (UTC)", day),
     ):
-        yield _gauge(name, text, (), {} if limits is None else {(): float(value)})
+        yield gauge(name, text, (), {} if limits is None else {(): float(value)})
     yield GaugeMetricFamily("newsproof_budget_grants_held", "Grants that are not settled yet", len(state.held))
     yield CounterMetricFamily("newsproof_budget_alerts", "Alerts of the budget since its topic began", state.alerted)
     yield CounterMetricFamily("newsproof_budget_denials", "Reservations of this worker that were denied", budget.denied)
@@ -263,9 +261,9 @@ def _budget(budget: BudgetLedger) -> Iterator[Metric]:
 
 def _audited(audit: LastAudit | None) -> Iterator[Metric]:
     at = {} if audit is None else {(): audit.at.timestamp()}
-    yield _gauge("newsproof_audit_timestamp_seconds", "When the last audit of the log ended, Unix time", (), at)
+    yield gauge("newsproof_audit_timestamp_seconds", "When the last audit of the log ended, Unix time", (), at)
     broken = {} if audit is None else audit.broken
-    yield _gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
+    yield gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
 
 
 def histogram_of(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
@@ -278,18 +276,18 @@ def histogram_of(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
 
 
 def _dead_letters(letters: Mapping[str, int]) -> Metric:
-    return _counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), letters)
+    return counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), letters)
 
 
 def build_info() -> Metric:
-    return _gauge("newsproof_build_info", "1", ("version", "code"), {(VERSION, code_version()): 1.0})
+    return gauge("newsproof_build_info", "1", ("version", "code"), {(VERSION, code_version()): 1.0})
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+def gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
     return _filled(GaugeMetricFamily(name, text, labels=labels), samples)
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+def counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
     return _filled(CounterMetricFamily(name, text, labels=labels), samples)
 
 
