@@ -16,9 +16,9 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from infra.bots.definition import BotDefinition, read_bots
 from infra.bots.table import KINDS, message_adapter, order_adapter
 from infra.clickhouse.record import epoch_ms
-from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings
-from newsproof.app.composition import address_of, topics_of
+from newsproof.app.composition import address_of, prepare_topics, topics_of
 from newsproof.app.processes.health import serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import build_info, counter, gauge, histogram_of
@@ -78,7 +78,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
         page = (settings.bots_page_url or settings.page_at(settings.web_port)).rstrip("/") + "/"
         channel = message_adapter(bot, settings)
         runner = MessageRunner(bot, channel, address, topics, page=page, on_settled=on_settled, on_request=delays.add)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    await prepare_topics(settings)
     serve_health(settings, BotMetrics(runner, delays), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
     log.info("bot starts", bot=name, kind=bot.kind, mode=bot.mode)
     await run_until(signalled, (runner.run, runner.stop))

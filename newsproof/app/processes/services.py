@@ -15,7 +15,6 @@ from agents.core.registry import Registry
 from agents.graphs import research, verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
-from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.search import FEEDS
 from infra.settings import Settings
@@ -23,6 +22,7 @@ from newsproof.app.composition import (
     address_of,
     clickhouse_of,
     journal_ports_of,
+    prepare_topics,
     publisher_of,
     sink_of,
     snapshot_of,
@@ -70,7 +70,7 @@ async def run_worker(
     options, snapshot = worker_options(settings), snapshot_of(settings)
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    await prepare_topics(settings)
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
         ports, texts = journal_ports_of(settings, clickhouse, searches)
@@ -95,8 +95,8 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
         NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
-    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    clickhouse = clickhouse_of(settings)
+    await prepare_topics(settings)
     sink = sink_of(settings, clickhouse, registry)
     serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink), kind="sink")
     if not await _migrated(clickhouse, signalled):
@@ -137,12 +137,12 @@ async def serve_research(
     Raises:
         NewsproofError: an error that a person must fix.
     """
-    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    address, clickhouse = address_of(settings), clickhouse_of(settings)
     snapshot = research_snapshot_of(settings)
     options = worker_options(settings)
     options = replace(options, slot=f"research-{options.slot}")
     ports = ports or research_ports_of(settings, clickhouse)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    await prepare_topics(settings)
     worker, budget = worker_of(settings, research(), ports, snapshot, options)
     if not take_over:
         await refuse_taken_slot(address, worker.group, options.slot)

@@ -74,7 +74,7 @@ async def create_topics(invocation: Invocation, as_json: JsonLines = False) -> N
     Raises:
         ConfigError: a topic exists with another partition count.
     """
-    from newsproof.app.processes.supervisor import prepare_topics
+    from newsproof.app.composition import prepare_topics
 
     settings = invocation.settings()
     async with servers(settings, clickhouse=False) as found:

@@ -69,8 +69,9 @@ def web(
 async def _serve_page(invocation: Invocation, given: Settings, listening: int | None) -> None:
     from socket import socket
 
+    from newsproof.app.composition import prepare_topics
     from newsproof.app.processes.lifecycle import shutdown_on_signal
-    from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
+    from newsproof.app.processes.supervisor import prepare_tables
     from newsproof.app.servers import servers, with_data
     from newsproof.web.service import serve
 
