@@ -75,20 +75,26 @@ def command(app: typer.Typer, name: str | None = None, *, service: bool = False,
 
 
 class ListGroup(TyperGroup):
-    """A group that lists by default: `dlq --json` is short for `dlq list --json`."""
+    """A group with a default command: `dlq --json` is short for `dlq list --json`, and `dlq` for `dlq list`."""
+
+    default, needs_arguments, takes_words = "list", False, False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``list`` before options, or alone."""
-        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
-            args = ["list", *args]
+        """Put the default command before options, and before words if it takes some."""
+        first = args[0] if args else None
+        is_other = first is not None and (first.startswith("-") or (self.takes_words and first not in self.commands))
+        if (first is None and not self.needs_arguments) or (is_other and first not in ("-h", "--help")):
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 
-class ShowGroup(TyperGroup):
+class ShowGroup(ListGroup):
     """A group that shows by default: ``case ID`` is short for ``case show ID``. No case has a command's name."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``show`` before anything that is not a command."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
+    default, needs_arguments, takes_words = "show", True, True
+
+
+class TablesGroup(ListGroup):
+    """A group that exports tables by default: ``export --parquet DIR`` is short for ``export tables --parquet DIR``."""
+
+    default, needs_arguments = "tables", True

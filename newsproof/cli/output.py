@@ -1,4 +1,4 @@
-"""Output formats of rows: terminal table, CSV, JSON lines, Markdown."""
+"""Output of several commands: rows in four formats, pages, the checks of ``doctor``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.sheet import UNWRAPPED, Sheet, are_numbers, json_lines, say_result, table
@@ -71,3 +73,27 @@ def write_page(file: Path, page: Callable[[str], str]) -> None:
     except OSError as exc:
         raise ConfigError(f"{file} cannot be written: {exc}") from exc
     say_on_stderr(f"Wrote {file}: open it in a browser.")
+
+
+State = Literal["ok", "note", "missing"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of one check. ``missing`` must be fixed; ``note`` is for information."""
+
+    name: str
+    state: State
+    found: str
+    do: str = ""
+
+
+def ok(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="ok", found=found, do=do)
+
+
+def note(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="note", found=found, do=do)
+
+
+def missing(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="missing", found=found, do=do)

@@ -23,8 +23,8 @@ from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.app.sheet import Columns, Sheet, json_lines, say_result
 from newsproof.app.terminal import as_started
-from newsproof.cli.operate.checks import Check, State, missing, note, ok
 from newsproof.cli.options import JsonLines, commands, option
+from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.errors import ConfigError, NewsproofError
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from infra.redaction import redacted
 from infra.search import FEEDS
 from infra.settings import Settings
 from newsproof.app.composition import live_models, live_pages, live_search, opens_pages
-from newsproof.cli.operate.checks import Check, State, missing, note, ok
+from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.effects import (
     CallModel,
     Effect,

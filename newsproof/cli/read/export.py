@@ -10,17 +10,16 @@ import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from typer.core import TyperGroup
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.sheet import Sheet, Unit, json_line, say_result, show
 from newsproof.app.version import VERSION
-from newsproof.cli.options import command, commands, json_flag, option
+from newsproof.cli.options import TablesGroup, command, commands, json_flag, option
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.printable import counted
@@ -41,16 +40,6 @@ _COLUMNS = """
 SELECT table, name, type, comment FROM system.columns
 WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'EPHEMERAL') ORDER BY table, position
 """
-
-
-class TablesGroup(TyperGroup):
-    """A group that exports tables by default: ``export --parquet DIR`` is short for ``export tables --parquet DIR``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``tables`` before options."""
-        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
-            args = ["tables", *args]
-        return super().parse_args(ctx, args)
 
 
 export = typer.Typer(cls=TablesGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
