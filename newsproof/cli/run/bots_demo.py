@@ -37,8 +37,8 @@ from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, say_result
-from newsproof.cli.run.demo import _publish
-from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, demo_settings, framed, stored
+from newsproof.cli.run.demo import judged
+from newsproof.cli.run.demo_pipeline import demo_settings, framed, stored
 from schemas.deliveries import DeliveryRecord, Planned, Settled
 from schemas.envelope import OFFSET, PARTITION
 from schemas.errors import TransientError
@@ -163,11 +163,7 @@ class Step(msgspec.Struct, frozen=True):
 async def _judged(settings: Settings) -> list[Revision]:
     """Run the pipeline on the sample; return all revisions of its signals."""
     address, topics, items = address_of(settings), topics_of(settings), sample_news()
-    with DemoProgress(len(items)) as progress:
-        async with Follower(settings, topics) as follower:
-            sending = asyncio.create_task(_publish(settings, topics, items))
-            ends = await follower.until(lambda seen: len(items) - len(seen.finished), progress.show)
-            await sending
+    ends = await judged(settings, items)
     async with clickhouse_of(settings) as tables:
         await stored(settings, topics, ends, tables)
     log = KafkaLog(address)

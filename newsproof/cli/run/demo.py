@@ -72,7 +72,7 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     from infra.listeners.mark import keys_at_hand
     from infra.offline.sample_news import sample_labels, sample_news
     from newsproof.app.composition import address_of, clickhouse_of, topics_of
-    from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, stored
+    from newsproof.cli.run.demo_pipeline import stored
     from newsproof.report.demo import against_labels, print_report
     from streams.audit.audit import audit
 
@@ -80,12 +80,7 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     address, topics = address_of(settings), topics_of(settings)
     items = sample_news()
     began = time.monotonic()
-    with DemoProgress(len(items)) as progress:
-        async with Follower(settings, topics) as follower:
-            sending = asyncio.create_task(_publish(settings, topics, items))
-            cases = {news.case_id for news in items}
-            ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
-            await sending
+    ends = await judged(settings, items)
     known = sample_labels()
     labels = {news.case_id: known[str(news.external_id)] for news in items}
     async with clickhouse_of(settings) as tables:
@@ -103,18 +98,28 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
 def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds: float) -> DemoSummary:
     from newsproof.report.demo import DemoSummary
 
+    names = ("cases", "signals", "dropped", "degraded", "dead_letters", "lost")
     return DemoSummary(
         **msgspec.structs.asdict(figures),
+        **{name: getattr(report, name) for name in names},
         published=published,
-        cases=report.cases,
-        signals=report.signals,
-        dropped=report.dropped,
-        degraded=report.degraded,
-        dead_letters=report.dead_letters,
-        lost=report.lost,
         duplicates=report.duplicate_events + report.duplicate_signals,
         seconds=round(seconds, 2),
     )
+
+
+async def judged(settings: Settings, items: list[News]) -> DemoJournal:
+    """Publish these items; return the journal once all of their cases have ended."""
+    from newsproof.app.composition import topics_of
+    from newsproof.cli.run.demo_pipeline import DemoProgress, Follower
+
+    topics, cases = topics_of(settings), {news.case_id for news in items}
+    with DemoProgress(len(items)) as progress:
+        async with Follower(settings, topics) as follower:
+            sending = asyncio.create_task(_publish(settings, topics, items))
+            ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
+            await sending
+    return ends
 
 
 async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
