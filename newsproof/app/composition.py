@@ -264,12 +264,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
         made = PlayedSearch if settings.offline_pages_dated_by_event else StorySearch
         search = made(latency_s=settings.offline_latency_seconds)
         pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
-        return Ports(
-            models={"light": model, "heavy": model},
-            search={search.provider: search},
-            **ours,
-            scrape=pages,
-        )
+        return Ports(models={"light": model, "heavy": model}, search={search.provider: search}, scrape=pages, **ours)
     if scripted(settings):
         from infra.offline.scripted.ports import scripted_ports
 
