@@ -88,7 +88,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
 def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
     """Return what the bot still waits for."""
     return (
-        {} if runner.state == "running" else {"log": "its deliveries and the signals are being read, or Kafka is away"}
+        {} if runner.state == "running" else {"log": "reading its deliveries and the signals, or Kafka is unavailable"}
     )
 
 
@@ -108,10 +108,10 @@ class BotMetrics:
         oldest_s = max((max(0, now_ms - exit.planned_ms) / 1000 for exit in pending), default=0.0)
         for name, text, value in (
             ("newsproof_bot_open_positions", "Positions that are open, or may be", len(book.positions())),
-            ("newsproof_bot_pending_exits", "Exits that the far side has not confirmed", len(pending)),
+            ("newsproof_bot_pending_exits", "Exits that the destination has not confirmed", len(pending)),
             (
                 "newsproof_bot_oldest_pending_exit_seconds",
-                "Age of the oldest exit that the far side has not confirmed; 0: there is none",
+                "Age of the oldest exit that the destination has not confirmed; 0: there is none",
                 oldest_s,
             ),
             ("newsproof_bot_halted", "1 while a halt forbids entries", book.halt_of(bot) is not None),
@@ -226,10 +226,10 @@ async def _append(address: KafkaAddress, topics: Topics, record: HaltRequested |
 
 
 async def check_bot(settings: Settings, name: str) -> dict[str, Any]:
-    """Ask a bot's far side whether it is ready, and return what it has. Sends no order and no message.
+    """Ask a bot's destination whether it is ready, and return what it has. Sends no order and no message.
 
     Raises:
-        ConfigError: the definition or the far side is wrong. TransientError: the far side does not answer.
+        ConfigError: the definition or the destination is wrong. TransientError: the destination does not answer.
     """
     bot = bot_of(settings, name)
     found: dict[str, Any] = {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": None}

@@ -56,8 +56,8 @@ RECORD = Path("record")
 async def publish_days(invocation: Invocation, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
     """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
 
-    Put the folder where others keep copies, such as a public git repository: whoever can write to the log can write a new
-    record as well, but not change those copies.
+    Put the folder where others keep copies, such as a public git repository. Whoever can write to the log can also write
+    another record, but cannot change those copies.
     """
     from streams.journal.log import KafkaLog
     from streams.record.days import publish_days as publish
@@ -77,7 +77,9 @@ async def publish_days(invocation: Invocation, folder: Folder = RECORD, as_json:
     for file in made:
         say_result(f"{file.root.day}  {counted(file.root.signals, 'revision'):>16}  {file.root.root}")
     if not made:
-        say_result("Nothing new: every day that ended is published. A day is published 15 minutes after its end (UTC).")
+        say_result(
+            "Nothing to publish: every day that has ended is published. A day can be published 15 minutes after it ends (UTC)."
+        )
 
 
 @command(record)
@@ -88,7 +90,8 @@ async def verify(
     root: Annotated[
         list[Path] | None,
         option(
-            "A copy of a day's file, kept elsewhere. Only the days of the copies are compared. Repeatable.", "--root"
+            "A copy of a day's file that was kept elsewhere. Compares only the days of the copies. Repeatable.",
+            "--root",
         ),
     ] = None,
     folder: Folder = RECORD,
@@ -121,7 +124,7 @@ async def verify(
         ).print()
     else:
         say_result(
-            f"The log still holds what was published: {counted(sum(day.signals for day in days), 'revision')} on "
+            f"The log matches the published record: {counted(sum(day.signals for day in days), 'revision')} on "
             f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
         )
     return exits.FINDING if found else exits.OK
@@ -136,7 +139,7 @@ async def prove(
 ) -> None:
     """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
 
-    A stranger checks it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
+    Anyone can check it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
     """
     async with log_to_read(invocation) as log:
         _, proofs = await _published(log, folder, None, None, only=signal_id)
@@ -155,16 +158,14 @@ async def report(
     invocation: Invocation,
     since: From = None,
     until: To = None,
-    horizon: Annotated[str, option("When an order is judged: 5m, 1h, 4h or 24h after the entry.")] = "24h",
-    html: Annotated[
-        Path | None, option("Also write the record to this file, which is self-contained.", "--html")
-    ] = None,
+    horizon: Annotated[str, option("Time from an order's entry to its judgement: 5m, 1h, 4h or 24h.")] = "24h",
+    html: Annotated[Path | None, option("Also write the report to this self-contained HTML file.", "--html")] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> None:
-    """Show how often orders were right: every signal of a period, losers and retractions included, with proofs.
+    """Show the hit rate of a period's orders, losers and retracted ones included. --json and --html add all proofs.
 
-    Prices come from `newsproof outcomes import`. Default: all published days.
+    Prices come from `newsproof outcomes import`. Default: all days on the log.
     """
     from newsproof.report.track_record import groups_sheet, track_page, warning_of
 
@@ -178,7 +179,7 @@ async def report(
         return json_line(found)
     groups_sheet(found, title=f"Track record {found.since} to {found.until}").print()
     say_result(
-        f"{warning_of(found)}{counted(len(found.signals), 'signal')} in this period; --json and --html list them all, with proofs."
+        f"{warning_of(found)}The period has {counted(len(found.signals), 'signal')}; --json and --html list all, with proofs."
     )
 
 

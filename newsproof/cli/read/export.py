@@ -142,7 +142,7 @@ def _checked(directory: Path, *, overwrite: bool) -> list[str]:
     held = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
     begun = [name for name in held if name.startswith(_UNFINISHED)]
     if len(held) > len(begun) and not overwrite:
-        raise ConfigError(f"{directory} is not empty: name another directory, or say --overwrite")
+        raise ConfigError(f"{directory} is not empty: name another directory, or add --overwrite")
     for name in begun:
         shutil.rmtree(directory / name, ignore_errors=True)
     if MANIFEST not in held:
@@ -151,7 +151,7 @@ def _checked(directory: Path, *, overwrite: bool) -> list[str]:
         earlier = msgspec.json.decode((directory / MANIFEST).read_bytes(), type=Export)
     except (msgspec.MsgspecError, OSError) as exc:
         raise ConfigError(
-            f"{directory / MANIFEST} is not of an export that this version reads ({exc}): name another directory"
+            f"{directory / MANIFEST} is not an export's manifest that this version can read ({exc}): name another directory"
         ) from exc
     return [one.file for one in earlier.tables if Path(one.file).name == one.file]
 
@@ -216,8 +216,8 @@ def readme(done: Export) -> str:
     lines = [
         f"# Newsproof, database `{done.database}`",
         "",
-        f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are as FINAL reads them. Times are UTC, money is US "
-        f"dollars; types are ClickHouse's. The same as JSON: `{MANIFEST}`.",
+        f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are read with FINAL: one row per key. Times are UTC, money is US "
+        f"dollars; types are ClickHouse's. `{MANIFEST}` has this page's content as JSON.",
         "",
         Sheet.of(done.tables, {"file": _quoted("file"), "rows": "rows", "bytes": "size", "holds": "comment"}).markdown(
             _escaped
@@ -302,7 +302,7 @@ async def write_signals(
     if shape is None:
         raise ConfigError(f"{file}: name a file that ends in {' or '.join(_SHAPES)}")
     if await asyncio.to_thread(file.exists) and not overwrite:
-        raise ConfigError(f"{file} exists: name another file, or say --overwrite")
+        raise ConfigError(f"{file} exists: name another file, or add --overwrite")
     query, asked = _EVERY if point_in_time else _LATEST, {"run": LIVE_RUN}
     async with database(invocation, admin=True) as client:
         # One engine's memory holds it: a signal is about 2 kB.
@@ -320,4 +320,4 @@ def _write(file: Path, content: bytes) -> None:
         unfinished.replace(file)
     except OSError as exc:
         unfinished.unlink(missing_ok=True)
-        raise ConfigError(f"{file} cannot be written ({exc.strerror}): name another place") from exc
+        raise ConfigError(f"{file} cannot be written ({exc.strerror}): choose another path") from exc

@@ -330,7 +330,7 @@ async def _serve_page(invocation: Invocation, given: Settings, listening: int | 
 
 @command(app)
 async def mcp(invocation: Invocation) -> None:
-    """Serve an agent by the Model Context Protocol on standard input and output, until the input ends.
+    """Serve the Model Context Protocol (MCP) to an agent on standard input and output, until the input ends.
 
     Uses the pipeline that runs on the data directory. The page of `up` serves the same protocol at /mcp.
     """

@@ -1,4 +1,4 @@
-"""Route that checks one claim: is it true, according to whom?"""
+"""Route that checks one claim: is it true, and according to whom?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_DEADLINE_S = 120.0
 
 
 class Claim(StrictBody):
-    """A claim to check. `deadline_s`: time limit of the answer, in seconds. `max_cost_usd`: the case is cancelled beyond it."""
+    """A claim to check. `deadline_s`: time limit for the answer, in seconds. `max_cost_usd`: a case that costs more is cancelled."""
 
     claim: Annotated[str, Field(min_length=1, max_length=MAX_CLAIM, examples=["SEC approves spot ETH ETFs"])]
     deadline_s: Annotated[float, Field(gt=0, le=MAX_DEADLINE_S)] = DEADLINE_S
@@ -29,11 +29,11 @@ class Claim(StrictBody):
 @router.post("/api/verify")
 @router.post("/api/v1/verify", include_in_schema=False)
 async def verify(request: Request, claim: Annotated[Claim, Body()]) -> Response:
-    """Check a claim. `verdict` and `confidence` mean what they mean in a signal; `quotes` are the words of strangers.
+    """Check a claim. `verdict` and `confidence` mean the same as in a signal. `quotes` are untrusted text.
 
-    The claim becomes a case, and never a signal: bots do not see it, and it counts as no report. At the deadline the answer
-    says how far the case is (`reached`); the same claim gets the final answer later. Within an hour it is answered from the
-    log, at no cost (`from_log`).
+    The claim becomes a case but never a signal: bots do not see it, and it does not count as a report. At the deadline the
+    answer has the state of the case (`reached`). Send the same claim again for the final answer; within an hour it comes
+    from the log, at no cost (`from_log`).
     """
     backend = backend_of(request)
     refuse_hurry(request, backend)

@@ -120,7 +120,7 @@ async def test_a_directory_that_is_not_empty_is_refused_and_nothing_of_others_is
     tables: ClickHouse, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is not empty: name another directory, or say --overwrite"):
+    with pytest.raises(ConfigError, match="is not empty: name another directory, or add --overwrite"):
         await export_parquet(Invocation(), tmp_path)
     assert held(tmp_path) == {"mine.txt": b"mine"}
     await export_parquet(Invocation(), tmp_path, tables=["signals", "runs"], overwrite=True)
@@ -130,7 +130,7 @@ async def test_a_directory_that_is_not_empty_is_refused_and_nothing_of_others_is
     with pytest.raises(ConfigError, match="is a file"):
         await export_parquet(Invocation(), tmp_path / "mine.txt")
     (tmp_path / "export.json").write_text("{}")
-    with pytest.raises(ConfigError, match=r"export\.json is not of an export"):
+    with pytest.raises(ConfigError, match=r"export\.json is not an export's manifest"):
         await export_parquet(Invocation(), tmp_path, overwrite=True)
 
 

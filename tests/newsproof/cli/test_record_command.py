@@ -56,7 +56,7 @@ def test_a_day_is_published_verified_proven_and_a_forgery_is_named(
 
     day = YESTERDAY.date().isoformat()
     assert f"{day}       2 revisions" in run("publish")
-    assert run("publish").startswith("Nothing new")
+    assert run("publish").startswith("Nothing to publish")
     assert "2 revisions on 1 day" in run("verify")
     proof = run("prove", first.signal_id)
     (tmp_path / "proof.json").write_text(proof)

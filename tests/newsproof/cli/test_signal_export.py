@@ -96,7 +96,7 @@ async def test_a_revision_is_available_when_it_was_on_the_topic_or_when_the_news
         ("live", 2, NOW + seconds(9), until, True),
         ("live", 3, NOW + seconds(99), until, True),
     ]
-    with pytest.raises(ConfigError, match="exists: name another file, or say --overwrite"):
+    with pytest.raises(ConfigError, match="exists: name another file, or add --overwrite"):
         await write_signals(Invocation(), file, point_in_time=False)
     done = await write_signals(Invocation(), file, point_in_time=False, overwrite=True)
     assert [row[:2] for row in times(file)] == [("past", 2), ("live", 3)]
