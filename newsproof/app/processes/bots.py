@@ -88,7 +88,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
 def bot_unready(runner: BotRunner | MessageRunner) -> dict[str, str]:
     """Return what the bot still waits for."""
     return (
-        {} if runner.state == "running" else {"log": "reading its deliveries and the signals, or Kafka is unavailable"}
+        {} if runner.state == "running" else {"log": "its deliveries and the signals are being read, or Kafka is away"}
     )
 
 
