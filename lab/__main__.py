@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from newsproof.app import exits, terminal
-from newsproof.app.invocation import UNKEPT, Invocation, OptionsAnywhere, agreed, json_line, of, run, run_command_line
+from newsproof.app.invocation import UNKEPT, Invocation, OptionsAnywhere, agreed, of, run, run_command_line
+from newsproof.app.sheet import json_line
 
 NAME = "python -P -m lab"
 PAGE = """\

@@ -25,14 +25,14 @@ from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from lab.hostile.main import settings_for
 from newsproof.app import exits
-from newsproof.app.composition import address_of, clickhouse_of, topics_of
-from newsproof.app.invocation import json_line, say_result, table
+from newsproof.app.composition import address_of, clickhouse_of, prepare_topics, topics_of
 from newsproof.app.logging_setup import configure_logs
 from newsproof.app.processes.health import sink_unready, worker_unready
 from newsproof.app.processes.lifecycle import run_until
 from newsproof.app.processes.services import run_worker
-from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
+from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
+from newsproof.app.sheet import json_line, say_result, table
 from newsproof.sdk.client import publish
 from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, SignalSynthesized

@@ -59,10 +59,9 @@ from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, 
 from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, views
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
-from newsproof.cli.operate.memory import Rebuilt
+from newsproof.cli.operate.record import Rebuilt
 from newsproof.cli.read.case_replay import _document as replay_document
-from newsproof.cli.read.signal_export import SignalExport
-from newsproof.cli.read.tables import Export
+from newsproof.cli.read.export import Export, SignalExport
 from newsproof.cli.run.bots_demo import BotsSummary
 from newsproof.cli.run.investigate import _change, _last_line
 from newsproof.cli.run.listen import PolledSource

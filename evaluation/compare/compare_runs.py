@@ -35,7 +35,8 @@ from evaluation.statistics.blocks import DAY_S
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import say_result
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP

@@ -13,27 +13,20 @@ from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import visible
 from evaluation.compare.segments import Segment
 from evaluation.compare.terminal import (
-    CALIBRATION_COLUMNS,
-    FLIP_COLUMNS,
-    METRIC_COLUMNS,
-    SEGMENT_COLUMNS,
-    SPEND_COLUMNS,
-    TRANSITION_COLUMNS,
-    calibration_rows,
-    count_rows,
+    calibration_sheet,
+    counts_sheet,
     flip_row,
-    flip_rows,
-    flip_title,
-    measured_rows,
+    flips_sheet,
     metric_notes,
+    metrics_sheet,
     metrics_title,
     not_measured,
+    paths_sheet,
     segment_lines,
-    segment_rows,
-    spend_rows,
-    transition_rows,
+    segments_sheet,
+    spend_sheet,
 )
-from newsproof.app.invocation import markdown_table
+from newsproof.app.sheet import Sheet, document
 
 
 def as_json(found: Comparison) -> str:
@@ -43,32 +36,31 @@ def as_json(found: Comparison) -> str:
 
 def as_markdown(found: Comparison) -> str:
     """Return a Markdown document for a pull request: verdict, tables, and the diffs in fences."""
-    counts = found.comparability
+    flips, spend = flips_sheet(found), spend_sheet(found)
     parts = [
         f"### Backtest: {_plain(found.name_a)} against {_plain(found.name_b)}",
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
-        f"{describe_alignment(counts)}.",
-        markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
-        *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
+        f"{describe_alignment(found.comparability)}.",
+        *map(_rows, (counts_sheet(found), paths_sheet(found))),
         f"#### {_plain(metrics_title(found))}",
-        markdown_table(METRIC_COLUMNS, measured_rows(found), escape=_plain),
+        metrics_sheet(found).markdown(_plain),
         *map(_plain, (*metric_notes(found), *not_measured(found))),
-        *_table_of(SEGMENT_COLUMNS, segment_rows(found)),
+        _rows(segments_sheet(found)),
         *map(_plain, segment_lines(found)),
-        *_table_of(CALIBRATION_COLUMNS, calibration_rows(found)),
-        f"#### {flip_title(found)}",
-        markdown_table(FLIP_COLUMNS, rows, escape=_plain) if (rows := flip_rows(found)) else "None.",
+        _rows(calibration_sheet(found)),
+        f"#### {flips.title}",
+        _rows(flips) or "None.",
         f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",
         *(part for change in found.differences for part in (_plain("  ".join(flip_row(change))), _fence(change.diff))),
-        "#### Spend over the cases in both, all repeats",
-        markdown_table(SPEND_COLUMNS, spend_rows(found), escape=_plain),
+        f"#### {spend.title}",
+        spend.markdown(_plain),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return [markdown_table(columns, rows, escape=_plain)] if rows else []
+def _rows(sheet: Sheet) -> str:
+    return sheet.markdown(_plain) if sheet.rows else ""
 
 
 def _quoted(warnings: Sequence[str]) -> list[str]:
@@ -95,7 +87,7 @@ _STYLE = """
 body { margin: 0 auto; max-width: 80rem; padding: 1.5rem; color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.4rem; margin: 0 0 .5rem } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem } p { max-width: 75ch }
 .verdict { border-left: 4px solid var(--mark); padding: .5rem 1rem; font-weight: 600 } .soft { color: var(--soft) }
-.wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
+.wide, .table { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
 th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top } th { color: var(--soft); font-weight: 600 }
 td.n, th.n { text-align: right; white-space: nowrap } .better { color: var(--up); font-weight: 600 } .worse { color: var(--down); font-weight: 600 }
 svg { display: block } svg text { fill: currentColor; font: 12px system-ui, sans-serif } .zero { stroke: var(--soft); stroke-dasharray: 3 3 }
@@ -105,8 +97,8 @@ svg { display: block } svg text { fill: currentColor; font: 12px system-ui, sans
 
 def as_html(found: Comparison) -> str:
     """Return the page: verdict, warnings, metrics, segments with their intervals, calibration, flips, differences, money."""
-    counts = found.comparability
-    metrics = [m for m in found.metrics if m.verdict != "not measured"]
+    metrics = metrics_sheet(found)
+    marks = [m.verdict if m.verdict in ("better", "worse") else "" for m in metrics.items]
     parts = [
         f"<h1>{escape(found.name_b)} against {escape(found.name_a)}</h1>",
         f'<p class="verdict">{escape(_capital(found.verdict))}.</p>',
@@ -114,55 +106,29 @@ def as_html(found: Comparison) -> str:
         *(f'<p class="soft">B, {escape(found.name_b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
         *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
         "<h2>What is compared</h2>",
-        f"<p>{describe_alignment(counts)}.</p>",
-        _table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B")),
-        *_titled("Paths of the cases", TRANSITION_COLUMNS, transition_rows(found), right=("cases",)),
+        f"<p>{describe_alignment(found.comparability)}.</p>",
+        counts_sheet(found).html(),
+        _titled(paths_sheet(found)),
         f"<h2>{escape(metrics_title(found))}</h2>",
-        _table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1], marks=[m.verdict for m in metrics]),
+        metrics.html(marks=marks),
         *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(found), *not_measured(found))),
         *_segments(found),
-        *_titled("Calibration of signals acted on", CALIBRATION_COLUMNS, calibration_rows(found), right=CALIBRATION_COLUMNS[2:]),
-        f"<h2>{escape(flip_title(found))}</h2>",
+        _titled(calibration_sheet(found)),
+        f"<h2>{escape(flips_sheet(found).title)}</h2>",
         f"<h2>Largest differences: {len(found.differences):,} of {found.changed_texts:,}</h2>",
         *map(_difference, found.differences),
-        *_titled("Spend over the cases in both, all repeats", SPEND_COLUMNS, spend_rows(found), right=SPEND_COLUMNS[1:]),
+        _titled(spend_sheet(found)),
         f'<p class="soft">Random signs: {found.draws:,}, seed {found.seed}.</p>',
-    ]  # fmt: skip
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(found.name_b)} against {escape(found.name_a)}</title><style>{_STYLE}</style></head><body><main>\n"
-        + "\n".join(parts)
-        + "\n</main></body></html>\n"
-    )
+    ]
+    return document(f"{found.name_b} against {found.name_a}", _STYLE, "\n".join(parts))
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _titled(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()
-) -> list[str]:
-    return [f"<h2>{escape(title)}</h2>", _table(columns, rows, right=right)] if rows else []
-
-
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), marks: Sequence[str] = ()
-) -> str:
-    def row(cells: Sequence[str], mark: str) -> str:
-        last = len(cells) - 1
-        classes = [
-            "n" if name in right else mark if n == last and mark in ("better", "worse") else ""
-            for n, name in enumerate(columns)
-        ]
-        return "".join(f'<td class="{kind}">{escape(cell)}</td>' for kind, cell in zip(classes, cells, strict=True))
-
-    head = "".join(f'<th scope="col" class="{"n" if name in right else ""}">{escape(name)}</th>' for name in columns)
-    told = list(marks) or [""] * len(rows)
-    body = "".join(f"<tr>{row(cells, mark)}</tr>" for cells, mark in zip(rows, told, strict=True))
-    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def _titled(sheet: Sheet) -> str:
+    return f"<h2>{escape(sheet.title)}</h2>{sheet.html()}" if sheet.rows else ""
 
 
 def _segments(found: Comparison) -> list[str]:
@@ -182,10 +148,7 @@ def _segments(found: Comparison) -> list[str]:
         parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}{p}</h3>")
         if any(one.delta for one in dimension.segments):
             parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
-    rows = segment_rows(found, every=True)
-    parts.append("<details><summary>The figures</summary>")
-    parts.append(_table(SEGMENT_COLUMNS, rows, right=SEGMENT_COLUMNS[2:-1]))
-    parts.append("</details>")
+    parts.append(f"<details><summary>The figures</summary>{segments_sheet(found, every=True).html()}</details>")
     return parts
 
 

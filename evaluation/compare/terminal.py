@@ -1,17 +1,14 @@
-"""Terminal output of a comparison."""
+"""The sheets of a comparison, and its output on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 
 from evaluation.compare.comparison import Change, Comparison
 from evaluation.compare.metrics import MetricResult
-from evaluation.compare.pairing import RunCounts, describe_alignment
+from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import visible
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.invocation import say_result
-from newsproof.app.terminal import as_started
+from newsproof.app.sheet import UNWRAPPED, Sheet, advise, money, say_result
 
 MAX_FLIPS = 20
 COUNTS = (
@@ -25,56 +22,51 @@ COUNTS = (
     ("without_signal", "without a signal"),
     ("acted", "acted on (buy or sell), of those compared"),
 )
-METRIC_COLUMNS = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "can show", "cases", "blocks", "verdict")
-SEGMENT_COLUMNS = ("by", "is", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "blocks", "verdict")
-CALIBRATION_COLUMNS = (
-    "run",
-    "after",
-    "acted on",
-    "Brier",
-    "reliability",
-    "resolution",
-    "uncertainty",
-    "within bins",
-    "ECE",
-)
 
 
 def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences and spend, then the verdict."""
     say_result(f"A = {found.name_a}{_changes(found.changes_a)}\nB = {found.name_b}{_changes(found.changes_b)}\n")
-    counts = found.comparability
-    say_result(describe_alignment(counts))
-    table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))
+    say_result(describe_alignment(found.comparability))
+    counts_sheet(found).print(piped=UNWRAPPED)
     for warning in found.warnings:
-        say_result(as_started(f"! {warning}"))
+        advise(f"! {warning}")
     say_result()
-    if moved := transition_rows(found):
-        table(TRANSITION_COLUMNS, moved, title="Paths of the cases", right=TRANSITION_COLUMNS[2:])
+    _print(paths_sheet(found))
     say_result(metrics_title(found))
-    table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1])
+    metrics_sheet(found).print(piped=UNWRAPPED)
     for line in (*metric_notes(found), *not_measured(found)):
-        say_result(as_started(line))
+        advise(line)
     say_result()
-    _show_segments(found)
-    if found.calibration:
-        rows = calibration_rows(found)
-        table(CALIBRATION_COLUMNS, rows, title="Calibration of signals acted on", right=CALIBRATION_COLUMNS[2:])
+    _print(segments_sheet(found))
+    for line in segment_lines(found):
+        say_result(line)
+    say_result()
+    _print(calibration_sheet(found))
     _show_flips(found)
     _show_differences(found)
-    table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
+    spend_sheet(found).print(piped=UNWRAPPED)
     say_result(f"\nVerdict: {found.verdict}.")
 
 
-def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
-    """Return the rows of the comparability table."""
-    return [(label, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, label in COUNTS]
+def _print(sheet: Sheet) -> None:
+    if sheet.rows:
+        sheet.print(piped=UNWRAPPED)
 
 
-def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the measured metrics as rows of ``METRIC_COLUMNS``; :func:`metric_notes` are the notes that they refer to."""
+def counts_sheet(found: Comparison) -> Sheet:
+    """Return how many cases each run has, by what became of them."""
+    a, b = found.comparability.a, found.comparability.b
+    rows = [(label, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, label in COUNTS]
+    return Sheet(("", "A", "B"), rows, right=("A", "B"))
+
+
+def metrics_sheet(found: Comparison) -> Sheet:
+    """Return the measured metrics; :func:`metric_notes` are the notes that they refer to."""
+    columns = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "can show", "cases", "blocks", "verdict")
     notes = _notes(found)
-    return [metric_row(m, notes) for m in found.metrics if m.verdict != "not measured"]
+    measured = [m for m in found.metrics if m.verdict != "not measured"]
+    return Sheet(columns, [_metric_row(m, notes) for m in measured], right=columns[1:-1], items=measured)
 
 
 def metric_notes(found: Comparison) -> list[str]:
@@ -104,8 +96,7 @@ def metrics_title(found: Comparison) -> str:
     )
 
 
-def metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
-    """Return one measured metric as text, in the order of ``METRIC_COLUMNS``; ``notes`` are numbered."""
+def _metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
     label = f"{m.label} (primary)" if m.role == "primary" else m.label
     a, b = ("unknown" if value is None else figure(m, value) for value in (m.a, m.b))
     delta = "–"
@@ -135,33 +126,28 @@ def _p(p: float | None) -> str:
     return "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-TRANSITION_COLUMNS = ("in A", "in B", "cases")
-
-
-def transition_rows(found: Comparison) -> list[tuple[str, str, str]]:
-    """Return how many cases took which path in A and in B; nothing if all took one path in both."""
+def paths_sheet(found: Comparison) -> Sheet:
+    """Return how many cases took which path in A and in B; no row if all took one path in both."""
     every = found.comparability.transitions
-    return [(one.path_a, one.path_b, f"{one.cases:,}") for one in every] if len(every) > 1 else []
+    rows = [(one.path_a, one.path_b, f"{one.cases:,}") for one in every] if len(every) > 1 else []
+    return Sheet(("in A", "in B", "cases"), rows, "Paths of the cases", ("cases",))
 
 
-def segment_rows(found: Comparison, *, every: bool = False) -> list[tuple[str, ...]]:
-    """Return the segments of the dimensions that differ, or of all, in the order of ``SEGMENT_COLUMNS``."""
-    return [
+def segments_sheet(found: Comparison, *, every: bool = False) -> Sheet:
+    """Return the segments of the dimensions that differ, or of all."""
+    columns = ("by", "is", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "blocks", "verdict")
+    rows = [
         (
-            dimension.name,
-            visible(one.value),
-            *(f"{value:.4f}" for value in (one.a, one.b)),
-            f"{one.delta:+.4f}",
+            *(dimension.name, visible(one.value), f"{one.a:.4f}", f"{one.b:.4f}", f"{one.delta:+.4f}"),
             "–" if one.low is None or one.high is None else f"{one.low:+.4f} … {one.high:+.4f}",
-            _p(one.p_holm),
-            f"{one.cases:,}",
-            f"{one.blocks:,}",
+            *(_p(one.p_holm), f"{one.cases:,}", f"{one.blocks:,}"),
             one.verdict if dimension.differs or one.verdict == "identical" else "–",
         )
         for dimension in found.segments
         if every or dimension.differs
         for one in dimension.segments
     ]
+    return Sheet(columns, rows, "Profit where segments differ", columns[2:-1])
 
 
 def segment_lines(found: Comparison) -> list[str]:
@@ -174,31 +160,18 @@ def segment_lines(found: Comparison) -> list[str]:
     return lines
 
 
-def _show_segments(found: Comparison) -> None:
-    if rows := segment_rows(found):
-        table(SEGMENT_COLUMNS, rows, title="Profit where segments differ", right=SEGMENT_COLUMNS[2:-1])
-    for line in segment_lines(found):
-        say_result(line)
-    say_result()
-
-
-def calibration_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return one row per run and horizon, in the order of ``CALIBRATION_COLUMNS``."""
-    return [
+def calibration_sheet(found: Comparison) -> Sheet:
+    """Return the calibration of each run at each horizon."""
+    scores = ("brier", "reliability", "resolution", "uncertainty", "within_bins", "ece")
+    columns = ("run", "after", "acted on", "Brier", *scores[1:4], "within bins", "ECE")
+    rows = [
         (
-            visible(one.run_id),
-            one.horizon,
-            f"{one.parts.count:,}",
-            *(
-                f"{value:.4f}"
-                for value in (
-                    *(one.parts.brier, one.parts.reliability, one.parts.resolution, one.parts.uncertainty),
-                    *(one.parts.within_bins, one.parts.ece),
-                )
-            ),
+            *(visible(one.run_id), one.horizon, f"{one.parts.count:,}"),
+            *(f"{getattr(one.parts, name):.4f}" for name in scores),
         )
         for one in found.calibration
     ]
+    return Sheet(columns, rows, "Calibration of signals acted on", columns[2:])
 
 
 def figure(m: MetricResult, value: float, change: bool = False) -> str:
@@ -208,68 +181,44 @@ def figure(m: MetricResult, value: float, change: bool = False) -> str:
     return text if float(text.replace(",", "")) else text.replace("-", "+") if change else text.replace("-", "")
 
 
-SPEND_COLUMNS = (
-    "run",
-    "executed",
-    "reused",
-    "missed",
-    "spent USD",
-    "unpriced calls",
-    "avoided USD",
-    "would have cost USD",
-)
-
-
-def spend_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return one row per run, in the order of ``SPEND_COLUMNS``."""
-    return [
+def spend_sheet(found: Comparison) -> Sheet:
+    """Return what each run spent."""
+    counts = ("executed", "reused", "missed")
+    columns = ("run", *counts, "spent USD", "unpriced calls", "avoided USD", "would have cost USD")
+    rows = [
         (
-            s.run_id,
-            f"{s.executed:,}",
-            f"{s.reused:,}",
-            f"{s.missed:,}",
-            money(s.cost_usd) if s.executed else "nothing was executed",
-            f"{s.unpriced_calls:,}",
-            money(s.avoided_cost_usd),
-            money(s.would_have_cost_usd),
+            *(s.run_id, *(f"{getattr(s, name):,}" for name in counts)),
+            *(money(s.cost_usd, 6) if s.executed else "nothing was executed", f"{s.unpriced_calls:,}"),
+            *(money(s.avoided_cost_usd, 6), money(s.would_have_cost_usd, 6)),
         )
         for s in found.spend
     ]
-
-
-def money(cost: Decimal | None) -> str:
-    """Return an amount in USD with 6 decimals; ``unknown`` for None."""
-    return "unknown" if cost is None else f"{cost:,.6f}"
+    return Sheet(columns, rows, "Spend over the cases in both, all repeats", columns[1:])
 
 
 def flip_row(change: Change) -> tuple[str, ...]:
-    """Return one flip as text, in the order of ``FLIP_COLUMNS``; the case's id is short, as `newsproof case` takes it."""
+    """Return one flip as text, a cell of :func:`flips_sheet` each; the case's id is short, as `newsproof case` takes it."""
     a, b = (("–" if c is None else f"{c:.3f}") for c in (change.confidence_a, change.confidence_b))
     actions = f"{change.action_a} → {change.action_b}"
     verdicts = f"{change.verdict_a or '–'} → {change.verdict_b or '–'}"
     return (change.case_id[:8], change.asset, change.event_type, actions, verdicts, f"{a} → {b}", change.title)
 
 
-FLIP_COLUMNS = ("case", "asset", "event type", "action", "verdict", "confidence", "news")
-
-
-def flip_title(found: Comparison) -> str:
-    """Return how many actions and verdicts differ, in words."""
-    return f"Flips: {len(found.flips):,} of the action, {len(found.verdict_flips):,} of the verdict"
-
-
-def flip_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the first flips as text, those of the action before those of the verdict alone."""
+def flips_sheet(found: Comparison) -> Sheet:
+    """Return the first flips, those of the action before those of the verdict alone; the title counts them all."""
     every = (*found.flips, *(c for c in found.verdict_flips if c not in found.flips))
-    return [flip_row(change) for change in every[:MAX_FLIPS]]
+    title = f"Flips: {len(found.flips):,} of the action, {len(found.verdict_flips):,} of the verdict"
+    columns = ("case", "asset", "event type", "action", "verdict", "confidence", "news")
+    return Sheet(columns, [flip_row(change) for change in every[:MAX_FLIPS]], title)
 
 
 def _show_flips(found: Comparison) -> None:
-    if not (rows := flip_rows(found)):
+    flips = flips_sheet(found)
+    if not flips.rows:
         say_result("Flips: none; every action and every verdict is the same.\n")
         return
-    table(FLIP_COLUMNS, rows, title=flip_title(found))
-    if len(rows) == MAX_FLIPS:
+    flips.print(piped=UNWRAPPED)
+    if len(flips.rows) == MAX_FLIPS:
         say_result(f"At most {MAX_FLIPS} are shown (--format json has them all)")
 
 

@@ -29,10 +29,10 @@ from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
+from newsproof.app.sheet import Sheet
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
-from newsproof.report.html_report import figure
-from newsproof.report.html_report import table as page_table
+from newsproof.report.html_report import figure, folded
 from newsproof.report.period import Period
 from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
@@ -168,37 +168,36 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     return said
 
 
-def rows_of(study: Study, returns: Returns) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the columns of a table of these returns, and a row for each group that has some."""
-    columns = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
-    return columns, [_row(group, returns) for group in study.groups if events_of(group, returns)]
+GROUP_COLUMNS = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
 
 
-Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+def study_sheets(study: Study, returns: Returns) -> list[Sheet]:
+    """Return the sheets of these returns: by group, and how far confidence tells of them. Empty: no group has any."""
+    rows = [_row(group, returns) for group in study.groups if events_of(group, returns)]
+    return (
+        [Sheet(GROUP_COLUMNS, rows, TITLES[returns], GROUP_COLUMNS[2:]), *_confidence_sheets(study, returns)]
+        if rows
+        else []
+    )
 
 
-def tables_of(study: Study, returns: Returns) -> list[Table]:
-    """Return title, columns and rows of each table of these returns: by group, and how far confidence tells of them."""
-    columns, rows = rows_of(study, returns)
-    return [(TITLES[returns], columns, rows), *_confidence_tables(study, returns)] if rows else []
-
-
-def _confidence_tables(study: Study, returns: Returns) -> Iterator[Table]:
+def _confidence_sheets(study: Study, returns: Returns) -> Iterator[Sheet]:
     found = study.by_confidence if returns == "raw" else study.abnormal_by_confidence
     if not found.quantiles:
         return
-    decay: list[tuple[str, ...]] = [
+    columns = ("after", "events", "blocks", "coefficient", "95 % interval")
+    title = f"Information coefficient: rank correlation of signed confidence with the {returns} return"
+    decay = [
         (offset(one.minutes), f"{one.events:,}", f"{one.blocks:,}", *_coefficient(one)) for one in found.coefficients
     ]
-    columns = ("after", "events", "blocks", "coefficient", "95 % interval")
-    yield f"Information coefficient: rank correlation of signed confidence with the {returns} return", columns, decay
+    yield Sheet(columns, decay, title, columns[1:])
+    shown = ("confidence", "events", *(offset(minutes) for minutes in SHOWN_MIN if minutes > 0))
     rows = [
         (f"{one.least:.2f} … {one.most:.2f}", f"{one.events:,}",
          *(_cell(m.value, m.low, m.high, m.events, one.events) for m in one.returns if m.minutes in SHOWN_MIN))
         for one in found.quantiles
     ]  # fmt: skip
-    shown = (offset(minutes) for minutes in SHOWN_MIN if minutes > 0)
-    yield f"By confidence: {returns} return in the claim's direction", ("confidence", "events", *shown), rows
+    yield Sheet(shown, rows, f"By confidence: {returns} return in the claim's direction", shown[1:])
 
 
 def _coefficient(one: Measured) -> tuple[str, str]:
@@ -279,12 +278,12 @@ async def study_section(tables: ClickHouse, run_id: str) -> str:
     if isinstance(found, str):
         return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
     drawn = []
-    for returns, title in TITLES.items():
-        if tables_of_returns := tables_of(found.study, returns):
-            drawn.append(f"<h3>{escape(title)}</h3>{figure(partial(drawn_study, found, returns))}")
-        for heading_of, columns, rows in tables_of_returns:
-            named = [dict(zip(columns, (cell.replace("\n", ", ") for cell in row), strict=True)) for row in rows]
-            drawn.append(page_table(heading_of, named, [(name, name, str) for name in columns]))
+    for returns in TITLES:
+        for number, sheet in enumerate(study_sheets(found.study, returns)):
+            drawing = (
+                f"<h3>{escape(sheet.title)}</h3>{figure(partial(drawn_study, found, returns))}" if not number else ""
+            )
+            drawn.append(f"{drawing}{folded(sheet)}")
     said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
     notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
     return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"

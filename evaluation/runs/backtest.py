@@ -89,7 +89,7 @@ async def log_and_tables(
     """
     from infra.clickhouse.migrate import migrate
     from infra.kafka.topics import KafkaAddress
-    from newsproof.app.processes.supervisor import prepare_topics
+    from newsproof.app.composition import prepare_topics
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given, must_exist=reads_log)
     async with servers(settings) as found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -93,18 +93,3 @@ def change_name(change: Change) -> str:
     """Return a name of the change of at most 40 characters, as run ids are made of it; "" for no change."""
     prompts = [f"{p.name}-v{p.version}" for p in change.prompts.values()]
     return "-".join(sorted((*prompts, *(f"{task}-{model}" for task, model in change.models.items()))))[:40]
-
-
-def parse_time(option: str, text: str | None) -> datetime | None:
-    """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
-
-    Raises:
-        ConfigError: the text is not a time.
-    """
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise ConfigError(f"{option} {text!r} is no time: write 2026-01-31 or 2026-01-31T14:00:00Z") from exc
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

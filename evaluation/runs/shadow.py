@@ -35,8 +35,9 @@ from infra.ports import Ports
 from newsproof.app import exits
 from newsproof.app.composition import mode_in_words, refuse_unusable
 from newsproof.app.data_access import LogAccess
-from newsproof.app.invocation import Invocation, json_line, say_result
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line, say_result
 from newsproof.app.terminal import command_name
 from newsproof.app.version import code_version
 from schemas.config import Prompt, Snapshot

@@ -10,7 +10,7 @@ import msgspec
 
 from lab.acceptance.measures import CaseMeasure, Measured
 from lab.acceptance.targets import Verdict
-from newsproof.app.invocation import markdown_table, say_result, table
+from newsproof.app.sheet import Sheet, say_result, table
 from newsproof.report.data import StepFigures
 
 
@@ -130,7 +130,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _markdown(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    say_result(f"{title}:\n\n{markdown_table(columns, rows)}\n")
+    say_result(f"{title}:\n\n{Sheet(columns, rows).markdown()}\n")
 
 
 def _ms(value: float | None) -> str:

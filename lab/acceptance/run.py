@@ -30,9 +30,9 @@ from newsproof.app.composition import (
     search_providers,
     topics_of,
 )
-from newsproof.app.invocation import json_line
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line
 from newsproof.sdk.client import checked_news
 from schemas.effects import Untrusted
 from schemas.errors import ConfigError, TransientError

@@ -31,9 +31,10 @@ from infra.settings.verification import FULL_PIPELINE
 from lab.backtest.generated import generated_news
 from newsproof.app import exits
 from newsproof.app.composition import address_of, topics_of
-from newsproof.app.invocation import Invocation, json_line, run
+from newsproof.app.invocation import Invocation, run
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line
 from newsproof.cli.measure.run_output import show_verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError

@@ -30,8 +30,8 @@ from lab.bench.feeds import bots, feed_search, listen, streams, watches
 from lab.bench.measures import Figure
 from lab.bench.simulated import calibration, nulls
 from lab.bench.starts import commands, start
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.invocation import json_line
+from newsproof.app.sheet import figures_table as table
+from newsproof.app.sheet import json_line
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,

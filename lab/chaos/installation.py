@@ -14,8 +14,8 @@ from infra.settings import Settings, load_settings
 from lab.chaos.brokers import Brokers
 from lab.chaos.children import PROJECT, Child, ProviderProcess
 from lab.chaos.plan import Shape
-from newsproof.app.composition import address_of, topics_of
-from newsproof.app.processes.supervisor import environment_of, prepare_tables, prepare_topics
+from newsproof.app.composition import address_of, prepare_topics, topics_of
+from newsproof.app.processes.supervisor import environment_of, prepare_tables
 from newsproof.app.servers import Say
 
 _KEEP_EVERY_S = 0.2

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from newsproof.app import invocation
+from newsproof.app import sheet
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS
 
 HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
@@ -157,8 +157,8 @@ def show(outcome: Outcome) -> None:
     ]
     asked = f"{o.research.asked:,} questions and investigations, {o.research.workers} research workers"
     title = f"{o.cases:,} cases, {o.workers} workers, {o.brokers} {'broker' if o.brokers == 1 else 'brokers'}; {asked}; seed {o.seed}, {o.seconds:.0f} s"
-    invocation.table(("fault", "dealt"), faults, title=title, right=("dealt",))
+    sheet.table(("fault", "dealt"), faults, title=title, right=("dealt",))
     rows = [(promise, found, allowed, "yes" if held else "NO") for promise, found, allowed, held in o.invariants()]
-    invocation.table(("invariant", "found", "allowed", "held"), rows, right=("found",))
+    sheet.table(("invariant", "found", "allowed", "held"), rows, right=("found",))
     for finding in o.findings:
-        invocation.say_result(f"finding: {finding}")
+        sheet.say_result(f"finding: {finding}")

@@ -22,8 +22,7 @@ from lab.chaos.waits import WAITS, waits
 from newsproof.app import exits
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import run
-from newsproof.app.processes.research import run_research
-from newsproof.app.processes.services import run_sink, run_worker
+from newsproof.app.processes.services import run_research, run_sink, run_worker
 from newsproof.app.terminal import guard_output
 from streams import failpoints
 from streams.publish.publisher import Publisher

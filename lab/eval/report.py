@@ -10,7 +10,8 @@ from agents.tables import load_tables
 from lab.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
 from lab.eval.judging import evaluate, read_oracle
 from newsproof.app import exits
-from newsproof.app.invocation import UNKEPT, Invocation, json_line, markdown_table, run, say_result, table
+from newsproof.app.invocation import UNKEPT, Invocation, run
+from newsproof.app.sheet import Sheet, json_line, say_result, table
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
 from schemas.printable import counted
@@ -64,7 +65,7 @@ def show_evaluation(
 def markdown_of(name: str, evaluation: Evaluation) -> str:
     """Return the totals as rows of the table in docs/verification.md."""
     heading = f"`{name}`: {counted(evaluation.cases, 'case')}, {evaluation.all_right} right in every field"
-    made = markdown_table(*_totals(evaluation), escape=lambda cell: "–" if cell is None else str(cell))
+    made = Sheet(*_totals(evaluation)).markdown(lambda cell: "–" if cell is None else str(cell))
     return f"{heading}\n\n{made}"
 
 

@@ -10,8 +10,8 @@ import msgspec
 from infra.settings import Settings
 from lab.hostile.run import Outcome, hostile_run
 from newsproof.app import exits
-from newsproof.app.invocation import json_line, say_result, table
 from newsproof.app.servers import say_on_stderr
+from newsproof.app.sheet import json_line, say_result, table
 
 
 async def hostile(settings: Settings, *, records: int, seed: int, keep: Path | None, as_json: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from newsproof.app.invocation import markdown_table
+from newsproof.app.sheet import Sheet
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.trouble} away ({self.kind}), {behind} a fallback; {self.simulated_s / 60:.0f} simulated minutes "
             f"in {self.real_s:.1f} s ({self.factor:.0f} times real time); held back at most {self.held_back}",
             "",
-            markdown_table(columns, rows, right=(columns[0], *columns[2:])),
+            Sheet(columns, rows, right=(columns[0], *columns[2:])).markdown(),
         ]
         said = ", ".join(f"{flag} × {count}" for flag, count in sorted(self.flags.items()))
         return "\n".join([*lines, "", f"flags: {said or 'none'}"])

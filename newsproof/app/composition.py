@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from infra.clickhouse.client import ClickHouse, connect
-from infra.kafka.topics import KafkaAddress
+from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.model_options import options_of, tuned_prompts
@@ -68,6 +68,14 @@ def address_of(settings: Settings) -> KafkaAddress:
     if not settings.kafka_bootstrap_servers:
         raise ConfigError("KAFKA_BOOTSTRAP_SERVERS is not set: set it, or use `newsproof up`, which starts a server")
     return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
+
+
+async def prepare_topics(settings: Settings) -> dict[str, int]:
+    """Create and check the topics; return the created ones, as :func:`infra.kafka.topics.ensure_topics` does."""
+    partitions, replication = settings.topic_partitions, settings.topic_replication
+    return await ensure_topics(
+        address_of(settings), topics_of(settings), partitions=partitions, replication=replication
+    )
 
 
 def clickhouse_of(settings: Settings) -> ClickHouse:
@@ -239,6 +247,8 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
     recall = ClickHouseMemory(clickhouse, mode=settings.mode, embedder=embedder_of(settings))
     ours: dict[str, Any] = {"recall": recall, "earlier": earlier, **journal}
     if settings.mode == "live":
+        from infra.market.ports import live_market
+
         models, fallbacks = live_models(settings)
         return Ports(
             models=models,
@@ -246,7 +256,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
             search=live_search(settings),
             **ours,
             scrape=live_pages(settings),
-            market=_live_market(settings),
+            market=live_market(settings),
         )
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
@@ -257,12 +267,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
         made = PlayedSearch if settings.offline_pages_dated_by_event else StorySearch
         search = made(latency_s=settings.offline_latency_seconds)
         pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
-        return Ports(
-            models={"light": model, "heavy": model},
-            search={search.provider: search},
-            **ours,
-            scrape=pages,
-        )
+        return Ports(models={"light": model, "heavy": model}, search={search.provider: search}, scrape=pages, **ours)
     if scripted(settings):
         from infra.offline.scripted.ports import scripted_ports
 
@@ -326,12 +331,6 @@ def live_pages(settings: Settings) -> Port:
         max_bytes=settings.scrape_max_bytes,
         proxies=[one.strip() for one in settings.scrape_proxies.split(",") if one.strip()],
     )
-
-
-def _live_market(settings: Settings) -> Port:
-    from infra.market.ports import live_market
-
-    return live_market(settings)
 
 
 def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: SearchCache) -> tuple[Ports, TextIndex]:
@@ -450,10 +449,12 @@ def refuse_unusable(settings: Settings) -> None:
     options_of(settings)
     tables_of(settings)
     if settings.mode == "live":
+        from infra.market.ports import live_market
+
         models, fallbacks = live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
         _refuse_unpriced_vectors(settings)
-        for port in (*live_search(settings).values(), live_pages(settings), _live_market(settings)):
+        for port in (*live_search(settings).values(), live_pages(settings), live_market(settings)):
             del port  # created as a check: an invalid key or address is refused here
         return
     without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")

@@ -66,13 +66,6 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
     make_owner_only(directory)
 
 
-def remove_made(made: Iterable[Path]) -> None:
-    """Remove directories that a refused start created, the deepest first; keep those that are not empty."""
-    for one in made:
-        with contextlib.suppress(OSError):
-            one.rmdir()
-
-
 def remove_empty(directories: Iterable[Path]) -> None:
     """Remove the directories that exist and are empty, in this order."""
     for one in directories:

@@ -108,14 +108,10 @@ class DeadLetters:
 
     async def send(self, letters: Sequence[DeadLetter], replacement: bytes | None = None) -> None:
         """Append these whole letters to ``news`` again, each with a mark that names it."""
-        producer = self._address.producer(linger_ms=5)
-        await producer.start()
-        try:
+        async with self._address.producer(linger_ms=5) as producer:
             for one in letters:
                 value, headers = _sent(one, replacement)
                 await producer.send_and_wait(self._topics.news, value, key=_key(one, value), headers=headers)
-        finally:
-            await producer.stop()
 
     async def _new(self, topic: str) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
         bounds = await offsets_of(self._address, topic)

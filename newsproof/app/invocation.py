@@ -1,4 +1,4 @@
-"""Shared by all commands: global options, settings, running a coroutine, printing results."""
+"""Shared by all commands: global options, settings, running a coroutine, values of options."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine
 from datetime import UTC, datetime
-from decimal import Decimal
-from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +19,6 @@ import typer.core
 
 from newsproof.app import exits
 from newsproof.app.terminal import as_started, guard_output, program_name
-from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from infra.client_settings import ClientSettings
@@ -34,12 +30,6 @@ READS_ONLY = "this command only reads data, so nothing changed; run it again"
 """Text of :func:`run` for an interrupted command that only reads."""
 UNKEPT = "nothing was kept, including paid responses; run it again"
 """The same for a command that calls models and keeps nothing."""
-PIPE_COLUMNS = 100
-"""Width of a table in a file or a pipe. ``COLUMNS`` overrides it."""
-UNWRAPPED = 100_000
-"""The same where each row is one line, for ``grep`` and ``cut``: of ``--wide``, of figures, of the user's own columns."""
-_UNBROKEN = 32
-"""Longest word that a narrow column keeps whole, such as a date or a heading; less where there are many columns."""
 
 
 class Invocation:
@@ -328,6 +318,26 @@ def parse_span(text: str) -> int | None:
     return None if found is None else int(found[1]) * UNITS_S[found[2]]
 
 
+def span_of(option: str, text: str, like: str = "30m, 4h or 1d") -> int:
+    """Return the seconds of the span that an option names.
+
+    Raises:
+        ConfigError: the text is not a span. ``like``: examples for the reader.
+    """
+    if (seconds := parse_span(text)) is None:
+        from schemas.errors import ConfigError
+
+        raise ConfigError(f"{option} {text!r:.40}: write a number and s, m, h or d, such as {like}")
+    return seconds
+
+
+def span_name(seconds: int) -> str:
+    """Return a span in the largest unit that divides it: 5m, 4h, 24h, 7d."""
+    if seconds % UNITS_S["d"] == 0 and seconds > UNITS_S["d"]:
+        return f"{seconds // UNITS_S['d']}d"
+    return next(f"{seconds // size}{unit}" for unit, size in (("h", 3600), ("m", 60), ("s", 1)) if seconds % size == 0)
+
+
 def parse_time(option: str, text: str) -> datetime:
     """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
 
@@ -341,101 +351,3 @@ def parse_time(option: str, text: str) -> datetime:
 
         raise ConfigError(f"{option} {text!r:.40} is not a time: write 2026-01-31 or 2026-01-31T14:00:00Z") from None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-# Results
-
-
-def json_line(value: Any) -> None:
-    """Print one JSON document on one line of standard output; control characters, C1 and bidi are escaped."""
-    import msgspec
-
-    sys.stdout.write(printable_json(msgspec.json.encode(value, enc_hook=str).decode()) + "\n")
-    sys.stdout.flush()
-
-
-def json_lines(values: Iterable[Any]) -> None:
-    """Print each value as one JSON document on one line."""
-    for value in values:
-        json_line(value)
-
-
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    title: str = "",
-    right: Sequence[str] = (),
-    piped: int = PIPE_COLUMNS,
-) -> None:
-    """Print a table on standard output; columns named in ``right`` are right-aligned. ``piped``: as for :func:`console`."""
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console(piped)
-    cells = [[printable(_cell(value)) for value in row] for row in rows]
-    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
-    widths = _widths([columns, *cells], out.width - 3 * len(columns) - 1)
-    for column, width in zip(columns, widths, strict=True):
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold", width=width)
-    for row in cells:
-        made.add_row(*map(Text, row))
-    out.print(made)
-
-
-figures_table = partial(table, piped=UNWRAPPED)
-"""Print a table of figures like :func:`table`, but in a file or a pipe with each row on one line."""
-
-
-def _widths(rows: Sequence[Sequence[str]], room: int) -> Sequence[int | None]:
-    """Return the widths of columns that together fit: the widest give way first, and no short word breaks.
-
-    None for each where they fit anyway, or where there are more columns than room.
-    """
-    from rich.cells import cell_len
-
-    columns = list(zip_longest(*rows, fillvalue=""))
-    widths = [min(room, max(map(cell_len, "\n".join(column).split("\n")))) for column in columns]
-    words = [max(map(cell_len, " ".join(column).split()), default=1) for column in columns]
-    unbroken = next((n for n in range(_UNBROKEN, 0, -1) if sum(min(n, word) for word in words) <= room), 0)
-    if sum(widths) <= room or not unbroken:
-        return [None] * len(columns)
-    while sum(widths) > room:
-        spare = [max(0, width - min(unbroken, word)) and width for width, word in zip(widths, words, strict=True)]
-        widths[spare.index(max(spare))] -= 1
-    return widths
-
-
-def markdown_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    right: Sequence[str] = (),
-    escape: Callable[[Any], str] = str,
-) -> str:
-    """Return a GitHub-flavoured table; ``escape`` makes the text of a cell or heading."""
-    lines = ["| " + " | ".join(map(escape, cells)) + " |" for cells in (columns, *rows)]
-    return "\n".join([lines[0], "|" + "".join("---:|" if one in right else "---|" for one in columns), *lines[1:]])
-
-
-def say_result(text: str = "") -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
-
-
-def console(piped: int = PIPE_COLUMNS) -> Any:
-    """Return rich's console. ``piped``: its width in a file or a pipe, unless ``COLUMNS`` is set."""
-    from newsproof.app.console import Console
-
-    return Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else piped)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        # A call costs far less than a cent, so two digits would show zero.
-        return f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
-    if isinstance(value, Decimal):
-        return f"{value.normalize():f}" if value else "0"
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -78,6 +78,14 @@ def investigation_limits(settings: Settings) -> Limits:
     return Limits(rounds=settings.investigation_max_rounds, searches=settings.investigation_max_searches)
 
 
+def least_limits(settings: Settings, rounds: int | None, searches: int | None) -> Limits:
+    """Return the requested limits, at most those of the settings."""
+    most = investigation_limits(settings)
+    return Limits(
+        rounds=min(rounds or most.rounds, most.rounds), searches=min(searches or most.searches, most.searches)
+    )
+
+
 def investigated_as_of(settings: Settings, now: datetime) -> datetime:
     """Return the default time of an investigation: now, or for the bundled corpus its last day."""
     if settings.mode == "live":

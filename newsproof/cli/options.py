@@ -1,31 +1,47 @@
-"""Options and groups that several commands share."""
+"""Options and groups that several commands share, and commands that are coroutines."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
+from newsproof.app import exits
+from newsproof.app.invocation import of, run
+
+Work = TypeVar("Work", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+
+def option(text: str, *names: str, **how: Any) -> Any:
+    """Return an option with this help text. ``names``: by default, the parameter's."""
+    return typer.Option(*names, help=text, **how)
+
+
+def argument(text: str, **how: Any) -> Any:
+    """Return an argument with this help text."""
+    return typer.Argument(help=text, **how)
+
 
 def json_flag(text: str) -> Any:
     """Return the option ``--json`` with this help text."""
-    return typer.Option("--json", help=text)
+    return option(text, "--json")
 
 
 JsonLines = Annotated[bool, json_flag("Print JSON, one object per line.")]
 JsonObject = Annotated[bool, json_flag("Print one JSON object.")]
 JsonLastLine = Annotated[bool, json_flag("Print one JSON object on the last line of standard output.")]
 JsonReport = Annotated[bool, json_flag("Print the report as one line of JSON.")]
-Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, in a table of any width.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Wide = Annotated[bool, option("Show all columns, in a table of any width.", "--wide")]
+Seed = Annotated[int, option("Random seed.", min=0)]
 Lang = Annotated[
     Literal["zh", "en"] | None,
-    typer.Option(help="Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
+    option("Display language, also of summaries that exist in it. Default: from LC_ALL or LANG."),
 ]
 PagePort = Annotated[
-    int | None,
-    typer.Option(min=0, max=65535, help="Port of the page. 0: a free port. Default: WEB_PORT.", show_default=False),
+    int | None, option("Port of the page. 0: a free port. Default: WEB_PORT.", min=0, max=65535, show_default=False)
 ]
 
 
@@ -34,21 +50,51 @@ def commands() -> typer.Typer:
     return typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
+def command(app: typer.Typer, name: str | None = None, *, service: bool = False, **how: Any) -> Callable[[Work], Work]:
+    """Return a decorator that makes a coroutine function a command of ``app``. The function itself stays as it is.
+
+    Its first parameter is the invocation, the others are the options. It returns the exit status; None for success.
+    The help is its docstring, up to ``Raises``. ``how``: as for :func:`run`. ``service``: it runs for long.
+    """
+
+    def register(work: Work) -> Work:
+        def called(ctx: typer.Context, **options: Any) -> None:
+            settings = of(ctx).settings() if service else None
+            raise typer.Exit(run(work(of(ctx), **options), service=settings, **how) or exits.OK)
+
+        _, *options = inspect.signature(work, eval_str=True).parameters.values()
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.__name__, called.__doc__ = work.__name__, (inspect.getdoc(work) or "").partition("\n\nRaises:")[0]
+        app.command(name)(called)
+        return work
+
+    return register
+
+
 class ListGroup(TyperGroup):
-    """A group that lists by default: `dlq --json` is short for `dlq list --json`."""
+    """A group with a default command: `dlq --json` is short for `dlq list --json`, and `dlq` for `dlq list`."""
+
+    default, needs_arguments, takes_words = "list", False, False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``list`` before options, or alone."""
-        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
-            args = ["list", *args]
+        """Put the default command before options, and before words if it takes some."""
+        first = args[0] if args else None
+        is_other = first is not None and (first.startswith("-") or (self.takes_words and first not in self.commands))
+        if (first is None and not self.needs_arguments) or (is_other and first not in ("-h", "--help")):
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
 
 
-class ShowGroup(TyperGroup):
+class ShowGroup(ListGroup):
     """A group that shows by default: ``case ID`` is short for ``case show ID``. No case has a command's name."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``show`` before anything that is not a command."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
+    default, needs_arguments, takes_words = "show", True, True
+
+
+class TablesGroup(ListGroup):
+    """A group that exports tables by default: ``export --parquet DIR`` is short for ``export tables --parquet DIR``."""
+
+    default, needs_arguments = "tables", True

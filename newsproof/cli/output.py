@@ -1,14 +1,20 @@
-"""Output formats of rows: terminal table, CSV, JSON lines, Markdown. Cells that several tables share."""
+"""Output of several commands: rows in four formats, pages, the checks of ``doctor``."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from newsproof.app.invocation import UNWRAPPED, json_lines, markdown_table, say_result, table
+import msgspec
+
+from newsproof.app.servers import say_on_stderr
+from newsproof.app.sheet import UNWRAPPED, Sheet, are_numbers, json_lines, say_result, table
+from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from infra.clickhouse.client import Result
@@ -39,12 +45,9 @@ def print_rows(result: Result, format: Format) -> None:
 
 def markdown(result: Result) -> str:
     """Return a Markdown table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
-    numbers = [
-        name
-        for name, cells in zip(result.columns, zip(*result.rows, strict=True), strict=False)
-        if all(isinstance(cell, int | float) or cell is None for cell in cells)
-    ]
-    return markdown_table(result.columns, result.rows, right=numbers, escape=_escaped)
+    columns = zip(result.columns, zip(*result.rows, strict=True), strict=False)
+    figures = [name for name, cells in columns if are_numbers(cells)]
+    return Sheet(result.columns, result.rows, right=figures).markdown(_escaped)
 
 
 def _escaped(cell: Any) -> str:
@@ -54,11 +57,43 @@ def _escaped(cell: Any) -> str:
     return " ".join(text.split())
 
 
-def minute(at: datetime | None) -> str:
-    """Return the cell of a time, to the minute; empty for None."""
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
-
-
 def with_remedy(problem: str, remedy: str) -> str:
     """Return the cell of a problem and what to do about it."""
     return f"{problem}: {remedy}" if remedy else problem
+
+
+def write_page(file: Path, page: Callable[[str], str]) -> None:
+    """Write an HTML page and say so. ``page``: from the present time as text.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    try:
+        file.write_text(page(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc}") from exc
+    say_on_stderr(f"Wrote {file}: open it in a browser.")
+
+
+State = Literal["ok", "note", "missing"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of one check. ``missing`` must be fixed; ``note`` is for information."""
+
+    name: str
+    state: State
+    found: str
+    do: str = ""
+
+
+def ok(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="ok", found=found, do=do)
+
+
+def note(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="note", found=found, do=do)
+
+
+def missing(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="missing", found=found, do=do)

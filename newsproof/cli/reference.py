@@ -9,7 +9,7 @@ import typer
 import typer.main
 
 from newsproof.app import exits
-from newsproof.app.invocation import markdown_table
+from newsproof.app.sheet import Sheet
 
 WIDTH = 100
 CLI = """\
@@ -35,7 +35,7 @@ def reference_page(app: typer.Typer, name: str, opening: str) -> str:
         "",
         "## Exit status",
         "",
-        markdown_table(("status", "meaning"), exits.MEANINGS.items()),
+        Sheet(("status", "meaning"), list(exits.MEANINGS.items())).markdown(),
     ]
     for path, text in _commands(typer.main.get_command(app), name):
         lines += ["", f"## `{path}`", "", "```text", text, "```"]

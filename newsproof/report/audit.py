@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from newsproof.app.invocation import say_result, table
-from newsproof.app.terminal import as_started
+from newsproof.app.sheet import advise, say_result, table
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal
 
@@ -26,20 +25,16 @@ def print_audit(report: AuditReport) -> None:
     if report.clean:
         return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
     if report.lost or report.duplicate_events or report.duplicate_signals:
-        say_result(
-            as_started(
-                "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
-                "`newsproof dlq list` show where."
-            )
+        advise(
+            "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
+            "`newsproof dlq list` show where."
         )
     _print_altered(report)
     if overstated:
         _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
-        say_result(
-            as_started(
-                "NOT CLEAN: the pipeline published more than its search found. Do not act on these signals, and report a "
-                "bug with the output of `newsproof case` for one of them."
-            )
+        advise(
+            "NOT CLEAN: the pipeline published more than its search found. Do not act on these signals, and report a "
+            "bug with the output of `newsproof case` for one of them."
         )
     if forged:
         _print_faulty(forged, f"Forged or altered signals ({len(forged)} of {report.forged_signals})")
@@ -51,26 +46,20 @@ def print_audit(report: AuditReport) -> None:
 
 def _print_altered(report: AuditReport) -> None:
     if report.unproven_sources:
-        say_result(
-            as_started(
-                f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, but their signature is not valid "
-                "with this key. Either LISTENER_KEY was changed (add the old key after the new one, separated by a "
-                "comma), or somebody else wrote to the journal: do not act on signals from these sources."
-            )
+        advise(
+            f"NOT CLEAN: {report.unproven_sources} cases count as news of a listed source, but their signature is not valid "
+            "with this key. Either LISTENER_KEY was changed (add the old key after the new one, separated by a "
+            "comma), or somebody else wrote to the journal: do not act on signals from these sources."
         )
     if report.recorded_days_changed:
-        say_result(
-            as_started(
-                "NOT CLEAN: the log no longer gives what the record published. `newsproof record verify` shows what was changed."
-            )
+        advise(
+            "NOT CLEAN: the log no longer gives what the record published. `newsproof record verify` shows what was changed."
         )
     if report.entries_delivered_twice or report.entries_attempted_again:
-        say_result(
-            as_started(
-                "NOT CLEAN: a bot entered a position again that it had entered, or perhaps had: compare the positions at the "
-                "destination with `newsproof sql \"SELECT * FROM v_deliveries WHERE intent = 'enter'\"`, close what is too much "
-                "by hand, and report a bug."
-            )
+        advise(
+            "NOT CLEAN: a bot entered a position again that it had entered, or perhaps had: compare the positions at the "
+            "far side with `newsproof sql \"SELECT * FROM v_deliveries WHERE intent = 'enter'\"`, close what is too much "
+            "by hand, and report a bug."
         )
 
 

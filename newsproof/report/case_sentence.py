@@ -160,12 +160,7 @@ def _too_little(facts: _Facts) -> Iterator[Text]:
         yield Text("no page found says so", "所找到的网页都没有这样说")
     vague = [p for p in hedges if not p.gives_another_amount]
     if vague:
-        yield fill(
-            "{n:page does|pages do} not vouch for it {which}",
-            "{n} 个网页未予肯定 {which}",
-            n=len(vague),
-            which=_numbers(vague),
-        )
+        yield _pages(vague, "{n:page does|pages do} not vouch for it {which}", "{n} 个网页未予肯定 {which}")
     yield from _denials(denies)
     if official and all(p.age is None for p in official):
         yield Text("the publication time is not known", "其发布时间不详")
@@ -179,10 +174,11 @@ def _too_little(facts: _Facts) -> Iterator[Text]:
 def _stale(facts: _Facts) -> Iterator[Text]:
     supports, earlier = facts.of("supports"), facts.of("earlier")
     if earlier:
-        yield fill(
-            "{n:page reports|pages report} an earlier event of the same kind {which}", "{n} 个网页讲的是更早的同类事件 {which}",
-            n=len(earlier), which=_numbers(earlier),
-        )  # fmt: skip
+        yield _pages(
+            earlier,
+            "{n:page reports|pages report} an earlier event of the same kind {which}",
+            "{n} 个网页讲的是更早的同类事件 {which}",
+        )
     if supports and all(p.age is not None and p.age > STALE_AFTER for p in supports):
         yield fill(
             "{n:page that says so is|pages that say so are all} older than {days} days {which}",
@@ -213,12 +209,7 @@ def _disputed(facts: _Facts) -> Iterator[Text]:
 def _refuted(facts: _Facts) -> Iterator[Text]:
     yield from _denials(facts.of("denies"))
     if supports := facts.of("supports"):
-        yield fill(
-            "{n:page still says|pages still say} so {which}",
-            "仍有 {n} 个网页这样说 {which}",
-            n=len(supports),
-            which=_numbers(supports),
-        )
+        yield _pages(supports, "{n:page still says|pages still say} so {which}", "仍有 {n} 个网页这样说 {which}")
 
 
 _TELL = {
@@ -244,11 +235,8 @@ def _denials(denies: list[_Page]) -> Iterator[Text]:
 
 
 def _deny(pages: list[_Page]) -> Text:
-    return fill(
-        "{n:unofficial page denies|unofficial pages deny} it {which}",
-        "{n} 个非官方网页予以否认 {which}",
-        n=len(pages),
-        which=_numbers(pages),
+    return _pages(
+        pages, "{n:unofficial page denies|unofficial pages deny} it {which}", "{n} 个非官方网页予以否认 {which}"
     )
 
 
@@ -343,12 +331,12 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Text]:
             who=own if speaker else others, figure=plainly(figure), claimed=plainly(claimed), which=_numbers(giving),
         )  # fmt: skip
     if rest := [p for p in pages if p.figures is None]:
-        yield fill(
-            "{n:page gives|pages give} a different amount {which}",
-            "{n} 个网页给出的金额不同 {which}",
-            n=len(rest),
-            which=_numbers(rest),
-        )
+        yield _pages(rest, "{n:page gives|pages give} a different amount {which}", "{n} 个网页给出的金额不同 {which}")
+
+
+def _pages(pages: Sequence[_Page], en: str, zh: str, **more: object) -> Text:
+    """Return a sentence on these pages: ``{n}`` is their number, ``{which}`` their references."""
+    return fill(en, zh, n=len(pages), which=_numbers(pages), **more)
 
 
 def _numbers(pages: Iterable[_Page]) -> Text:

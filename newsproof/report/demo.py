@@ -12,7 +12,7 @@ from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
 from infra.offline.newsroom.newsroom import OUTLETS, Shown
 from infra.offline.sample_news import Label
-from newsproof.app.invocation import say_result, table
+from newsproof.app.sheet import Columns, Sheet, Unit, money, say_result, table
 from newsproof.report.audit import print_audit
 from newsproof.report.data import StepFigures, read_steps
 from newsproof.report.signals import print_signals
@@ -96,13 +96,10 @@ async def print_report(
 
 
 def print_labels(figures: LabelFigures) -> None:
+    searched = f"{figures.false_searched} of {figures.false_searchable} of searchable types"
     rows = [
         ("labelled false", "says buy or sell", f"{figures.false_actioned} of {figures.false_items}"),
-        (
-            "labelled false",
-            "was searched",
-            f"{figures.false_searched} of {figures.false_searchable} of searchable types",
-        ),
+        ("labelled false", "was searched", searched),
         ("labelled true", "confirmed or likely", f"{figures.true_confirmed} of {figures.true_items}"),
     ]
     table(("items", "whose signal", "how many"), rows, title="Against the labels, which never enter the pipeline")
@@ -110,13 +107,18 @@ def print_labels(figures: LabelFigures) -> None:
 
 async def print_analytics(tables: ClickHouse) -> None:
     """Print latency and cost by step, and confidence by event type."""
-    rows = [
-        (s.step, s.results, s.p50_ms and round(s.p50_ms, 1), s.p95_ms and round(s.p95_ms, 1), s.calls, s.failed_calls,
-         s.input_tokens + s.output_tokens, _money(s))
-        for s in await read_steps(tables)
-    ]  # fmt: skip
-    columns = ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens", "cost USD")
-    table(columns, rows, title="Latency and cost by step (v_latency_by_step, v_cost_by_step)", right=columns[1:])
+    columns: Columns = {
+        "step": "step",
+        "results": "results",
+        "p50 ms": ("p50_ms", ".1f"),
+        "p95 ms": ("p95_ms", ".1f"),
+        "calls": "calls",
+        "failed": "failed_calls",
+        "tokens": lambda step: step.input_tokens + step.output_tokens,
+        "cost USD": (lambda step: step, Unit(_money)),
+    }
+    title = "Latency and cost by step (v_latency_by_step, v_cost_by_step)"
+    Sheet.of(await read_steps(tables), columns, title=title).print()
     deltas = await tables.query(_BY_TYPE, {"run": LIVE_RUN})
     title = "Confidence by event type (v_confidence_delta_by_event_type)"
     table(deltas.columns, deltas.rows, title=title, right=deltas.columns[1:])
@@ -125,7 +127,7 @@ async def print_analytics(tables: ClickHouse) -> None:
 def _money(step: StepFigures) -> str:
     if step.calls == 0:
         return "–"
-    known = "unknown" if step.cost_usd is None else f"{step.cost_usd:.4f}"
+    known = money(step.cost_usd, 4)
     return known if not step.unpriced_calls else f"{known} + {step.unpriced_calls} unpriced"
 
 

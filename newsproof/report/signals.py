@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from agents.text.wording import Language, Text, fill, headings, joined, term
-from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, say_result, table
+from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, Columns, Sheet, Unit, say_result
 from schemas.calibration import SignalCalibration
 from schemas.printable import columns_of, fitted, shortened
 from schemas.signals import EXPIRED, NO_ASSET, WITHDRAWN, Signal, Stage
@@ -116,11 +117,21 @@ def signal_lines(
     return lines
 
 
+def print_in(
+    language: Language, items: Iterable[Any], columns: Columns, *, title: Text, piped: int = PIPE_COLUMNS
+) -> None:
+    """Print a sheet in this language: its headings, its title, and the cells that exist in both."""
+    sheet = Sheet.of(items, columns)
+    rows = [[cell.of(language) if isinstance(cell, Text) else cell for cell in row] for row in sheet.rows]
+    heads, right = headings(sheet.columns, language), headings(sheet.right, language)
+    Sheet(heads, rows, title.of(language), right).print(piped=piped)
+
+
 def print_signals(
     signals: Sequence[Signal],
     ids: dict[str, str] | None = None,
     *,
-    title: str = "",
+    title: Text | None = None,
     language: Language = "en",
     wide: bool = False,
 ) -> None:
@@ -131,29 +142,28 @@ def print_signals(
     newest = {s.signal_id: s for s in signals}
     known = ids or {}
     order = {case: n for n, case in enumerate(known)}
-    rows = [
-        (
-            known.get(s.case_id, s.case_id[:8]),
-            s.asset or "–",
-            action_in_words(s).of(language),
-            f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
-            joined(((term(s.stage) if s.stage != "final" else ""), verdict_in_words(s))).of(language),
-            s.supporting_sources,
-            s.independent_sources,
-            " ".join(s.risk_flags),
-            shortened(summary_in(s, language), 60),
-        )
-        for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
-    ]
-    columns = headings(
-        ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary"), language
-    )[: None if wide else 7]
-    right = headings(("support", "sources"), language)
-    shown = [row[: len(columns)] for row in rows]
-    name, piped = title or Text("Signals", "信号").of(language), UNWRAPPED if wide else PIPE_COLUMNS
-    table(columns, shown, title=name, right=right, piped=piped)
+    columns: Columns = {
+        "news": lambda s: known.get(s.case_id, s.case_id[:8]),
+        "asset": lambda s: s.asset or "–",
+        "action": action_in_words,
+        "confidence": lambda s: f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
+        "verdict": lambda s: joined(((term(s.stage) if s.stage != "final" else ""), verdict_in_words(s))),
+        "support": ("supporting_sources", Unit(_number)),
+        "sources": ("independent_sources", Unit(_number)),
+    }
+    more: Columns = {
+        "flags": lambda s: " ".join(s.risk_flags),
+        "summary": lambda s: shortened(summary_in(s, language), 60),
+    }
+    shown = sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
+    name, piped = title or Text("Signals", "信号"), UNWRAPPED if wide else PIPE_COLUMNS
+    print_in(language, shown, {**columns, **more} if wide else columns, title=name, piped=piped)
     meant = Text(
         "support: sources that support the claim, once per owner; sources: independent ones, whatever they say.",
         "支持信源：支持该说法的信源，同一所有者只计一次；信源：独立信源，无论其内容。",
     )
     say_result(meant.of(language))
+
+
+def _number(count: int | None) -> str:
+    return "–" if count is None else str(count)

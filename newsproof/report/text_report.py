@@ -6,27 +6,27 @@ import math
 from collections.abc import Sequence
 from math import isfinite
 
-from newsproof.app.invocation import say_result, table
-from newsproof.app.terminal import as_started
-from newsproof.report.data import VERDICTS, Report, by_day, horizon, milliseconds, usd
+from newsproof.app.sheet import Sheet, advise, say_result, table
+from newsproof.report.data import VERDICTS, Report, by_day, horizon, usd
+from newsproof.report.sheets import sheet_of
 
 
 def print_report_of(report: Report) -> None:
     say_result(f"Newsproof report: {report.name}. {report.modes}\n")
     if report.is_empty:
-        say_result(as_started("ClickHouse has no data of this run yet. `newsproof backtest list` lists the runs."))
+        advise("ClickHouse has no data of this run yet. `newsproof backtest list` lists the runs.")
         return
     _signals(report)
     _deltas(report)
     _reliability(report)
     _cost(report)
     _latency(report)
-    table(
-        ("check", "violations"),
-        [tuple(r.values()) for r in report["trust"]],
-        title="Data checks (v_trust_checks)",
-        right=("violations",),
-    )
+    _print(sheet_of(report, "trust"), "v_trust_checks")
+
+
+def _print(sheet: Sheet, view: str) -> None:
+    """Print a sheet and where its figures come from."""
+    sheet._replace(title=f"{sheet.title} ({view})").print()
 
 
 def _signals(report: Report) -> None:
@@ -47,22 +47,6 @@ def _signals(report: Report) -> None:
             f"{row['unchecked_reason'] or 'schema 1'} {row['signals']:,}" for row in report["unchecked"]
         )
         say_result(f"Not verified, and not counted in the change of confidence: {reasons}\n")
-
-
-def _precision(report: Report) -> None:
-    rows = [
-        (
-            horizon(row["horizon_s"]),
-            row["group"].replace("_", " ") or {"all": "all", "held": "all, withdrawn ones too"}.get(row["by"], "–"),
-            f"{row['hits']:,} / {row['counted']:,}",
-            f"{row['precision']:.3f}",
-            "too few days" if row["low"] is None else f"{row['low']:.3f} … {row['high']:.3f}",
-        )
-        for row in report["precision"]
-        if row["counted"]
-    ]
-    columns = ("horizon", "group", "hits", "precision", "95 % interval")
-    table(columns, rows, title="Precision of signals to buy or sell (v_judged_outcomes)", right=columns[2:])
 
 
 def _cost(report: Report) -> None:
@@ -100,55 +84,33 @@ def _cost(report: Report) -> None:
 def _latency(report: Report) -> None:
     known = [p95 for r in report["latency"] if (p95 := r["p95_ms"]) is not None and isfinite(p95)]
     top = max(known, default=0.0)
-    columns = ("step", "results", "p50 ms", "p95 ms", "p99 ms", "p95")
-    rows = [
-        (r["step"], r["results"], *(milliseconds(r[p]) for p in ("p50_ms", "p95_ms", "p99_ms")), bar(r["p95_ms"], top))
-        for r in report["latency"]
-    ]
-    rows += [
-        (
-            f"case → signal, {r['verdict'] or 'of schema 1'}",
-            r["signals"],
-            *(milliseconds(r[f"opened_{p}_ms"]) for p in ("p50", "p95", "p99")),
-            "",
-        )
-        for r in report["to_signal"]
-    ]
-    table(columns, rows, title="Latency (events, v_judgements)", right=columns[1:5])
+    latency = sheet_of(report, "latency")
+    _print(latency.with_column("p95", (bar(r["p95_ms"], top) for r in report["latency"])), "events")
+    _print(sheet_of(report, "to_signal"), "v_judgements")
 
 
 def _deltas(report: Report) -> None:
-    top = max((r["signals"] for r in report["deltas"]), default=0)
-    rows = [
-        (f"{r['delta_from']:+.1f} … {r['delta_from'] + 0.1:+.1f}", r["signals"], bar(r["signals"], top))
-        for r in report["deltas"]
-    ]
-    table(
-        ("final − preliminary", "signals", ""),
-        rows,
-        title="Confidence change by verification (v_judgements)",
-        right=("signals",),
-    )
+    counts = [r["signals"] for r in report["deltas"]]
+    bars = (bar(count, max(counts)) for count in counts)
+    _print(sheet_of(report, "deltas").with_column("", bars), "v_judgements")
 
 
 def _reliability(report: Report) -> None:
     if report.without_outcomes:
-        say_result(as_started(f"Reliability: {report.without_outcomes}\n"))
+        advise(f"Reliability: {report.without_outcomes}\n")
         return
-    _precision(report)
-    rows, counts = [], []
-    for figures, bins, words in (("calibration", "reliability", ""), ("calibrated", "calibrated_bins", ", calibrated")):
-        for c in report[figures]:
-            tenths = {round(r["confidence_from"] * 10): r for r in report[bins] if r["horizon_s"] == c["horizon_s"]}
-            name = horizon(c["horizon_s"]) + words
-            shares = (f"{c[key]:.3f}" for key in ("mean_confidence", "hit_rate", "brier", "ece", "ece_noise"))
-            hits = sparkline([tenths[n]["hit_rate"] if n in tenths else None for n in range(10)])
-            rows.append((name, c["cases"], *shares, hits))
-            counts.append((name, *(tenths[n]["cases"] if n in tenths else "" for n in range(10))))
-    columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "noise floor", "hits by tenth")
-    table(columns, rows, title="Reliability (v_judged_outcomes)", right=columns[1:7])
-    tenths_of = ("horizon", *(f"0.{n}" for n in range(10)))
-    table(tenths_of, counts, title="Cases by tenth of confidence, from", right=tenths_of[1:])
+    _print(sheet_of(report, "precision"), "v_held_outcomes")
+    for figures, bins in (("calibration", "reliability"), ("calibrated", "calibrated_bins")):
+        if not report[figures]:
+            continue
+        sheet, cases, curves = sheet_of(report, figures), [], []
+        for at, *_ in sheet.rows:
+            tenths = {round(r["confidence_from"] * 10): r for r in report[bins] if horizon(r["horizon_s"]) == at}
+            cases.append((at, *(tenths[n]["cases"] if n in tenths else "" for n in range(10))))
+            curves.append(sparkline([tenths[n]["hit_rate"] if n in tenths else None for n in range(10)]))
+        _print(sheet.with_column("hits by tenth", curves), "v_held_outcomes")
+        columns = ("horizon", *(f"0.{n}" for n in range(10)))
+        table(columns, cases, title="Cases by tenth, from", right=columns[1:])
     if report.synthetic:
         say_result(f"{report.synthetic}\n")
 

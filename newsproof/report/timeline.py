@@ -9,12 +9,7 @@ from typing import Any
 import msgspec
 
 from agents.text.wording import Text, fill, joined, term
-from newsproof.report.narrative import (
-    CRITIC_SAYS,
-    NO_PAGES,
-    findings_in_words,
-    readers_in_words,
-)
+from newsproof.report.narrative import CRITIC_SAYS, NO_PAGES, findings_in_words, readers_in_words
 from newsproof.report.recorded_reasons import as_written, translate_reason
 from newsproof.report.signals import action_in_words, asset_in_words, verdict_in_words
 from schemas import events as ev

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from newsproof.report.html_report import document, table
+from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, document
+from newsproof.report.html_report import PAGE_STYLE, folded
 from schemas.record import Proof
 from schemas.signals import ACTED_ON, WITHDRAWN, Signal
 from streams.reputation.intervals import wilson
@@ -184,20 +185,16 @@ def track_page(record: TrackRecord, *, written_at: str) -> str:
         f"orders are independent; those of one day are not, so it is rather too narrow. {warning_of(record)}"
         "Check a proof with docs/check_proof.py, without Newsproof."
     )
-    groups = [msgspec.structs.asdict(group) for group in record.groups]
-    signals = [msgspec.structs.asdict(row) for row in record.signals]
+    signals = Sheet.of(
+        record.signals, _SIGNALS, title="All signals: an order as it was first given, anything else as it is now"
+    )
     body = [
         f"<h1>Track record</h1><p>{escape(about)}</p>",
-        table("Orders by group", groups, _GROUP_COLUMNS),
-        table(
-            "All signals: each order as first published, every other signal in its latest revision",
-            signals,
-            _SIGNAL_COLUMNS,
-        )
-        or "<p>No signal was published in this period.</p>",
+        folded(groups_sheet(record, title="Orders by group")),
+        folded(signals) or "<p>No signal was published in this period.</p>",
         *map(_proofs_of, record.signals),
     ]
-    return document("Newsproof track record", "".join(body))
+    return document("Newsproof track record", PAGE_STYLE, "".join(body))
 
 
 def _proofs_of(row: TrackRow) -> str:
@@ -206,35 +203,25 @@ def _proofs_of(row: TrackRow) -> str:
     return f"<details><summary>{escape(heading)}</summary>{lines}</details>"
 
 
-def _text(value: object) -> str:
-    return "–" if value is None else str(value)
+_GROUPS: Columns = {
+    **{name.replace("_", " "): name for name in ("group", "orders", "hits", "misses", "withdrawn", "no_price")},
+    "hit rate": ("hit_rate", ".1%"),
+    "95 % from": ("low", ".1%"),
+    "to": ("high", ".1%"),
+    "at least": ("at_least", ".1%"),
+}
+_SIGNALS: Columns = {
+    "decided (UTC)": ("decided_at", MINUTE),
+    **{name: name for name in ("asset", "action", "verdict")},
+    "confidence": ("confidence", ".2f"),
+    "stage now": "stage",
+    "result": ("result", Unit(lambda result: result.replace("_", " "), right=False)),
+    "return": ("directed_return", ".1%"),
+    "source": "news_source",
+    "what it said": "summary",
+}
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
-
-
-_GROUP_COLUMNS = (
-    ("group", "group", _text),
-    ("orders", "orders", _text),
-    ("hits", "hits", _text),
-    ("misses", "misses", _text),
-    ("withdrawn", "withdrawn", _text),
-    ("no_price", "no price", _text),
-    ("hit_rate", "hit rate", _share),
-    ("low", "95 % from", _share),
-    ("high", "to", _share),
-    ("at_least", "at least", _share),
-)
-_SIGNAL_COLUMNS = (
-    ("decided_at", "decided (UTC)", lambda at: f"{at:%m-%d %H:%M}"),
-    ("asset", "asset", _text),
-    ("action", "action", _text),
-    ("verdict", "verdict", _text),
-    ("confidence", "confidence", lambda value: f"{value:.2f}"),
-    ("stage", "stage now", _text),
-    ("result", "result", lambda value: str(value).replace("_", " ")),
-    ("directed_return", "return", _share),
-    ("news_source", "source", _text),
-    ("summary", "what it said", _text),
-)
+def groups_sheet(record: TrackRecord, *, title: str) -> Sheet:
+    """Return how often the orders of each group were right."""
+    return Sheet.of(record.groups, _GROUPS, title=title)

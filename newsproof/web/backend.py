@@ -34,9 +34,8 @@ from newsproof.app.watches import WatchBook
 from newsproof.report.timeline import sentence_of
 from newsproof.sdk.verification import Verifier
 from newsproof.web.limits import ConnectionLimit, Rates
-from newsproof.web.processes import Processes
+from newsproof.web.processes import Processes, Vitals, VitalsReader
 from newsproof.web.questions import Questions
-from newsproof.web.vitals import Vitals, VitalsReader
 from schemas import envelope as wire
 from schemas.calls import Call, CallKind
 from schemas.effects import Failure

@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, offsets_of
-from newsproof.sdk.news_item import NewsItem
+from newsproof.sdk.client import NewsItem
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import TransientError
@@ -95,9 +95,7 @@ class Questions:
             TransientError: Kafka is unavailable, and nothing was asked.
             Unconfirmed: it may have been asked.
         """
-        await _in_time(
-            self._ready.wait(), "Kafka is not responding, so the question was not asked: try again when it is back"
-        )
+        await self._writer("Kafka is not responding, so the question was not asked: try again when it is back")
         chat_id, at = str(uuid.uuid4()), utc_now()
         event = QuestionAsked(
             message=message,
@@ -132,9 +130,7 @@ class Questions:
             TransientError: Kafka is unavailable, and nothing was asked.
             Unconfirmed: it may have been asked.
         """
-        await _in_time(
-            self._ready.wait(), "Kafka is not responding, so no investigation was started: try again when it is back"
-        )
+        await self._writer("Kafka is not responding, so no investigation was started: try again when it is back")
         case_id, at = investigation_id(key), utc_now()
         event = replace(event, config_hash=self._investigating.config_hash)
         try:
@@ -166,9 +162,7 @@ class Questions:
             TransientError: Kafka has not confirmed it in time.
         """
         away = "Kafka has not confirmed the news: publish it again when Kafka is back; an item that arrives twice counts once"
-        await _in_time(self._ready.wait(), away)
-        assert self._appender is not None
-        append = self._appender.append
+        append = (await self._writer(away)).append
         await _in_time(asyncio.gather(*(append(self._news, i.value, key=i.key, partition=None) for i in items)), away)
 
     async def send(self, topic: str, value: bytes, **record: Any) -> None:
@@ -178,9 +172,14 @@ class Questions:
             TransientError: Kafka has not confirmed it in time.
         """
         away = "Kafka has not confirmed it: send it again when Kafka is back"
+        writer = await self._writer(away)
+        await _in_time(writer.append(topic, value, **{"partition": None, **record}), away)
+
+    async def _writer(self, away: str) -> Appender:
+        """Return the appender once it is connected. ``away``: what to say if it is not in time."""
         await _in_time(self._ready.wait(), away)
         assert self._appender is not None
-        await _in_time(self._appender.append(topic, value, **{"partition": None, **record}), away)
+        return self._appender
 
     async def _command(self, chat_id: str, name: str, event: Event) -> None:
         await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=utc_now())
@@ -190,10 +189,8 @@ class Questions:
             event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
         )
         away = "Kafka is not responding: try again when it is back; a repeated request counts once"
-        await _in_time(self._ready.wait(), away)
-        assert self._appender is not None
-        partition = partition_of(chat_id, self._partitions)
-        appending = self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
+        writer, partition = await self._writer(away), partition_of(chat_id, self._partitions)
+        appending = writer.append(self._topic, value, key=key, partition=partition, headers=headers)
         return await _in_time(appending, away)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -13,6 +15,7 @@ import structlog
 from aiokafka.errors import KafkaError
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,6 +26,7 @@ from streams.feed.sse import Lagging
 
 log = structlog.get_logger(__name__)
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 SEND_WITHIN_S = 20.0
 """Write timeout. A client that reads nothing for this long is disconnected; it can resume from the last id it saw."""
 
@@ -36,14 +40,38 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
+class StrictBody(BaseModel):
+    """A request's body. It has no other fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response; times are RFC 3339, decimals are numbers."""
     body = _encode(value)
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
-def csv_file(name: str, text: str) -> Response:
+def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a header and one line per row; None is empty.
+
+    A text that a spreadsheet would read as a formula gets an apostrophe, so that it is shown as text (OWASP, "CSV
+    Injection").
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(row[name]) for name in columns] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.lstrip(" ").startswith(_FORMULA) else value
+
+
+def csv_file(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Response:
     """Return CSV that a browser saves as newsproof-NAME.csv."""
+    text = as_csv(columns, rows)
     headers = {"content-disposition": f'attachment; filename="newsproof-{name}.csv"', "cache-control": "no-store"}
     return Response(text, 200, headers, "text/csv; charset=utf-8")
 

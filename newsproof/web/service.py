@@ -18,17 +18,19 @@ from infra.settings import Settings
 from newsproof.app.processes.lifecycle import run_until
 from newsproof.app.version import VERSION
 from newsproof.web import pages
-from newsproof.web.api import analytics as analytics_api
-from newsproof.web.api import bots as bots_api
-from newsproof.web.api import investigations as investigations_api
-from newsproof.web.api import live as live_api
-from newsproof.web.api import news as news_api
-from newsproof.web.api import operations as operations_api
-from newsproof.web.api import prices as prices_api
-from newsproof.web.api import research as research_api
-from newsproof.web.api import sources as sources_api
-from newsproof.web.api import verification as verification_api
-from newsproof.web.api import watches as watches_api
+from newsproof.web.api import (
+    analytics,
+    bots,
+    investigations,
+    live,
+    news,
+    operations,
+    prices,
+    research,
+    sources,
+    verification,
+    watches,
+)
 from newsproof.web.backend import Backend
 from newsproof.web.guard import MCP_PATH, Guard
 from newsproof.web.limits import Rates
@@ -71,20 +73,8 @@ def unguarded(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     answer_errors(app, pages.wrong_address)
-    for part in (
-        live_api,
-        news_api,
-        verification_api,
-        prices_api,
-        research_api,
-        investigations_api,
-        watches_api,
-        analytics_api,
-        operations_api,
-        sources_api,
-        bots_api,
-        pages,
-    ):
+    asked = (live, news, verification, prices, research, investigations, watches, analytics, operations, sources, bots)
+    for part in (*asked, pages):
         app.include_router(part.router)
     return app
 

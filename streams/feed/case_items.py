@@ -87,7 +87,7 @@ def facts_of(signal: Signal) -> Facts:
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Filter of a list or a stream; an empty field matches everything. No field is case-sensitive.
 
-    ``asset``: one or several, with commas. ``text``: words, of which a signal has to contain each; a case, the whole text.
+    ``asset``, ``verdict`` and ``stage``: one or several, with commas. ``text``: words, of which a signal has to contain each; a case, the whole text.
     ``min_sources``: least supporting sources. It, ``action``, ``verdict`` and ``stage`` filter signals alone.
     """
 
@@ -117,8 +117,8 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
             return False
         return not facts.action or (
             self.action in ("", facts.action)
-            and self.verdict in ("", facts.verdict)
-            and self.stage in ("", facts.stage)
+            and (not self.verdict or facts.verdict in self.verdict.split(","))
+            and (not self.stage or facts.stage in self.stage.split(","))
             and self.min_sources <= (facts.supporting or 0)
         )
 

@@ -8,7 +8,7 @@ import pytest
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
-from newsproof.cli.operate.memory import Rebuilt, rebuild
+from newsproof.cli.operate.record import Rebuilt, rebuild
 from tests.plain_graph import plain_registry
 from tests.streams.sink.test_sink import close_cases, settled, sinking, tables
 from tests.streams.world import World

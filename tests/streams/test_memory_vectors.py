@@ -17,7 +17,7 @@ from infra.models.embeddings.hashing import EMBEDDING_MODEL
 from infra.models.embeddings.port import Embedded, unpacked
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
-from newsproof.cli.operate.memory import Rebuilt, rebuild
+from newsproof.cli.operate.record import Rebuilt, rebuild
 from schemas.effects import RecallReply
 from schemas.events import ContextGathered
 from tests.plain_graph import plain_registry

@@ -21,8 +21,8 @@ from lab.backtest.selftest import offline_settings
 from lab.bench.measures import Figure
 from lab.bench.starts.filling import fill
 from lab.bench.world import PARTITIONS, ROOT
-from newsproof.app.composition import address_of, topics_of
-from newsproof.app.processes.supervisor import environment_of, prepare_topics
+from newsproof.app.composition import address_of, prepare_topics, topics_of
+from newsproof.app.processes.supervisor import environment_of
 from newsproof.app.processes.targets import targets_in
 from newsproof.app.servers import servers
 

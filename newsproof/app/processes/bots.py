@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import structlog
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 
 from infra.bots.definition import BotDefinition, read_bots
 from infra.bots.table import KINDS, message_adapter, order_adapter
 from infra.clickhouse.record import epoch_ms
-from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings
-from newsproof.app.composition import address_of, topics_of
+from newsproof.app.composition import address_of, prepare_topics, topics_of
 from newsproof.app.processes.health import serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
-from newsproof.app.processes.metrics import build_info, histogram_of
+from newsproof.app.processes.metrics import build_info, counter, gauge, histogram_of
 from schemas.deliveries import HaltLifted, HaltRequested
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -75,7 +75,7 @@ async def run_bot(settings: Settings, name: str, *, on_settled: OnSettled) -> No
         page = (settings.bots_page_url or settings.page_at(settings.web_port)).rstrip("/") + "/"
         channel = message_adapter(bot, settings)
         runner = MessageRunner(bot, channel, address, topics, page=page, on_settled=on_settled, on_request=delays.add)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    await prepare_topics(settings)
     serve_health(settings, BotMetrics(runner, delays), lambda: bot_unready(runner), kind="bot", name=f"bot-{name}")
     log.info("bot starts", bot=name, kind=bot.kind, mode=bot.mode)
     await run_until(signalled, (runner.run, runner.stop))
@@ -97,32 +97,27 @@ class BotMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present metrics."""
-        runner, book, bot = self._runner, self._runner.book, (self._runner.bot.name,)
+        runner, book, bot = self._runner, self._runner.book, self._runner.bot.name
         yield build_info()
-        settled = CounterMetricFamily(
-            "newsproof_bot_deliveries", "Results of deliveries", labels=("bot", "intent", "outcome")
-        )
-        for of, count in list(runner.settled.items()):
-            settled.add_metric((*bot, *of), count)
-        yield settled
+        settled = {(bot, *of): count for of, count in list(runner.settled.items())}
+        yield counter("newsproof_bot_deliveries", "Results of deliveries", ("bot", "intent", "outcome"), settled)
         pending, now_ms = book.pending_exits(), epoch_ms(utc_now())
+        oldest_s = max((max(0, now_ms - exit.planned_ms) / 1000 for exit in pending), default=0.0)
         for name, text, value in (
             ("newsproof_bot_open_positions", "Positions that are open, or may be", len(book.positions())),
             ("newsproof_bot_pending_exits", "Exits that the destination has not confirmed", len(pending)),
             (
                 "newsproof_bot_oldest_pending_exit_seconds",
                 "Age of the oldest exit that the destination has not confirmed; 0: there is none",
-                max((max(0, now_ms - exit.planned_ms) / 1000 for exit in pending), default=0.0),
+                oldest_s,
             ),
-            ("newsproof_bot_halted", "1 while a halt forbids entries", book.halt_of(runner.bot.name) is not None),
+            ("newsproof_bot_halted", "1 while a halt forbids entries", book.halt_of(bot) is not None),
         ):
-            gauge = GaugeMetricFamily(name, text, labels=("bot",))
-            gauge.add_metric(bot, float(value))
-            yield gauge
+            yield gauge(name, text, ("bot",), {bot: value})
         delays = HistogramMetricFamily(
             "newsproof_bot_request_delay_seconds", "From a signal's arrival to its request", labels=("bot",)
         )
-        delays.add_metric(bot, *histogram_of(self._delays))
+        delays.add_metric((bot,), *histogram_of(self._delays))
         yield delays
 
 

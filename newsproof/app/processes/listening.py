@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.kafka.topics import KafkaAddress
 from infra.listeners.fetching import Fetcher
 from infra.listeners.mark import listener_key
 from infra.listeners.source import Source, chosen, missing, own_file, sources_of
 from infra.listeners.webhook import HookServer, application, keys_of_hooks
 from infra.settings import Settings
-from newsproof.app.composition import address_of, topics_of
+from newsproof.app.composition import address_of, prepare_topics, topics_of
 from newsproof.app.processes.health import listener_unready, serve_health
 from newsproof.app.processes.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import ListenerMetrics
@@ -102,7 +102,7 @@ async def run_listener(settings: Settings, *, only: Iterable[str] = (), backfill
     sources = Sources(settings, only)
     fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, sources, fetcher, backfill)
-    await _topics(settings)
+    await prepare_topics(settings)
     hooks = Webhooks(settings)
     await hooks.start()
     serve_health(settings, ListenerMetrics(listener), lambda: listener_unready(listener), kind="listener")
@@ -123,20 +123,11 @@ async def look_once(settings: Settings, *, only: Iterable[str], backfill: timede
     """
     fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     listener = listener_of(settings, Sources(settings, only), fetcher, backfill)
-    await _topics(settings)
+    await prepare_topics(settings)
     try:
         return await listener.once()
     finally:
         await fetcher.close()
-
-
-async def _topics(settings: Settings) -> None:
-    await ensure_topics(
-        address_of(settings),
-        topics_of(settings),
-        partitions=settings.topic_partitions,
-        replication=settings.topic_replication,
-    )
 
 
 class Webhooks:

@@ -6,9 +6,10 @@ Nothing is counted twice, and nothing runs between two scrapes. The dashboard in
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -30,7 +31,8 @@ PAUSED_BY = ("max_open_cases", "not_caught_up", "budget", "outage")
 NANO = 1e-9
 """The books count in billionths of a USD."""
 
-Samples = Iterable[tuple[tuple[str, ...], float]]
+Samples = Mapping[Any, float]
+"""Labels, or the only one, → value."""
 
 
 class WorkerMetrics:
@@ -68,21 +70,21 @@ class WorkerMetrics:
         worker = self._worker
         cases = [(n, p.accepted) for n, p in list(worker.projector.partitions.items())]
         ends = {n: worker.highwater(worker.topic, n) for n, _ in cases}
-        lag = [((worker.topic, str(n)), max(0, (ends[n] or a.position) - a.position)) for n, a in cases]
+        lag = {(worker.topic, str(n)): max(0, (ends[n] or a.position) - a.position) for n, a in cases}
         for n, safe in [] if worker.gate is None else worker.gate.intake.safe_offsets().items():
             end = worker.highwater(worker.topics.news, n)
             if safe is not None and end is not None:
-                lag.append(((worker.topics.news, str(n)), max(0, end - safe)))
-        yield _gauge("newsproof_consumer_lag", "Records behind the end, per partition", ("topic", "partition"), lag)
-        live = [((str(n),), float(p.live)) for n, p in list(worker.projector.partitions.items())]
-        yield _gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
-        stalled = [((str(n),), s) for n, s in worker.stalled_s(time.monotonic()).items()]
-        yield _gauge(
+                lag[worker.topics.news, str(n)] = max(0, end - safe)
+        yield gauge("newsproof_consumer_lag", "Records behind the end, per partition", ("topic", "partition"), lag)
+        live = {str(n): p.live for n, p in list(worker.projector.partitions.items())}
+        yield gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
+        stalled = {str(n): s for n, s in worker.stalled_s(time.monotonic()).items()}
+        yield gauge(
             "newsproof_partition_stalled_seconds", "Time without a read although records are unread",
             ("partition",), stalled,
         )  # fmt: skip
-        tombstones = [((str(n),), float(len(a._closed))) for n, a in cases]
-        yield _gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
+        tombstones = {str(n): len(a._closed) for n, a in cases}
+        yield gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
 
     def _work(self) -> Iterator[Metric]:
         worker = self._worker
@@ -105,14 +107,11 @@ class WorkerMetrics:
         )
         yield CounterMetricFamily("newsproof_suspects", "Steps found to crash their worker", worker.dispatcher.suspects)
         yield _dead_letters(worker.appender.dead_letters)
-        passed_by: dict[str, int] = {}
+        passed_by = Counter[str]()
         for p in list(worker.projector.partitions.values()):
-            for reason, count in list(p.accepted.ignored.items()):
-                passed_by[reason] = passed_by.get(reason, 0) + count
-        yield _gauge(
-            "newsproof_records_passed_by", "Records that the rule of acceptance ignored, in the current fold",
-            ("why",), [((reason,), float(count)) for reason, count in passed_by.items()],
-        )  # fmt: skip
+            passed_by.update(dict(p.accepted.ignored))
+        text = "Records that the rule of acceptance ignored, in the current fold"
+        yield gauge("newsproof_records_passed_by", text, ("why",), passed_by)
 
     def _intake(self, intake: Intake) -> Iterator[Metric]:
         worker = self._worker
@@ -122,10 +121,8 @@ class WorkerMetrics:
             "When the newest news was appended that this process took, or its start; Unix time", intake.newest_ms / 1000,
         )  # fmt: skip
         why = worker.intake_paused
-        yield _gauge(
-            "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
-            [((reason,), float(why == reason)) for reason in PAUSED_BY],
-        )  # fmt: skip
+        paused = {reason: why == reason for reason in PAUSED_BY}
+        yield gauge("newsproof_intake_paused", "1 while news waits, by reason", ("reason",), paused)
         for name, text, value in (
             ("newsproof_cases_opened", "Cases opened", intake.opened),
             ("newsproof_news_repeated", "News that opened no case because it had one", intake.repeated),
@@ -140,11 +137,11 @@ class WorkerMetrics:
 
     def _providers(self) -> Iterator[Metric]:
         states = list(self._worker.breakers())
-        of_each = [((s.kind, s.provider, s.model), float(BREAKER_STATES[s.state])) for s in states]
+        of_each = {(s.kind, s.provider, s.model): BREAKER_STATES[s.state] for s in states}
         labels = ("kind", "provider", "model")
-        yield _gauge("newsproof_breaker_state", "0 closed, 1 half open, 2 open", labels, of_each)
-        opened = [((s.kind, s.provider, s.model), float(s.opened)) for s in states]
-        yield _counter("newsproof_breaker_opened", "How often a breaker opened", labels, opened)
+        yield gauge("newsproof_breaker_state", "0 closed, 1 half open, 2 open", labels, of_each)
+        opened = {(s.kind, s.provider, s.model): s.opened for s in states}
+        yield counter("newsproof_breaker_opened", "How often a breaker opened", labels, opened)
 
 
 class SinkMetrics:
@@ -156,8 +153,8 @@ class SinkMetrics:
     def collect(self) -> Iterator[Metric]:
         sink = self._sink
         yield build_info()
-        lag = [((tp.topic, str(tp.partition)), float(behind)) for tp, behind in sink.lag.items()]
-        yield _gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
+        lag = {(tp.topic, str(tp.partition)): behind for tp, behind in sink.lag.items()}
+        yield gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
         yield GaugeMetricFamily("newsproof_sink_waits", "1 while ClickHouse does not take rows", sink.waits_for_tables)
         yield CounterMetricFamily("newsproof_sink_rows_inserted", "Rows that ClickHouse took", sink.inserted)
         yield CounterMetricFamily("newsproof_sink_retries", "Inserts that were sent again", sink.retries)
@@ -189,34 +186,23 @@ class ListenerMetrics:
         states = {name: one.state for name, one in of_each}
         cursors = {name: one for name, one in list(self._listener.cursors.items()) if name in states}
         states |= {name: one.state_at(now) for name, one in cursors.items() if states[name] == "ok"}
-        yield _gauge(
-            "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"),
-            [((name, one), float(state == one)) for name, state in states.items() for one in SOURCE_STATES],
-        )  # fmt: skip
-        yield _gauge(
-            "newsproof_listener_source_failures", "Consecutive failed polls, by the last reason; see docs/sources.md",
-            ("source", "reason"), [((name, one.reason), float(one.failures)) for name, one in of_each if one.reason],
-        )  # fmt: skip
-        yield _gauge(
-            "newsproof_listener_silent_seconds", "Time since a source's last response", ("source",),
-            [((name,), (now - one.last_success).total_seconds()) for name, one in of_each if one.last_success],
-        )  # fmt: skip
-        yield _gauge(
-            "newsproof_listener_lag_seconds", "From publication, by the publisher's clock, to receipt",
-            ("source", "quantile"),
-            [
-                ((name, str(q)), lag) for name, one in cursors.items()
-                for q in (0.5, 0.95) if (lag := one.lag_s(q)) is not None
-            ],
-        )  # fmt: skip
-        yield _gauge(
-            "newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",),
-            [((name,), one.skew_s) for name, one in of_each if one.skew_s is not None],
-        )  # fmt: skip
-        yield _counter(
-            "newsproof_listener_items", "Items by outcome", ("source", "outcome"),
-            [((name, of), float(count)) for name, one in of_each for of, count in list(one.counts.items())],
-        )  # fmt: skip
+        in_state = {(name, one): state == one for name, state in states.items() for one in SOURCE_STATES}
+        yield gauge(
+            "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"), in_state
+        )
+        failures = {(name, one.reason): one.failures for name, one in of_each if one.reason}
+        text = "Consecutive failed polls, by the last reason; see docs/sources.md"
+        yield gauge("newsproof_listener_source_failures", text, ("source", "reason"), failures)
+        silent = {name: (now - one.last_success).total_seconds() for name, one in of_each if one.last_success}
+        yield gauge("newsproof_listener_silent_seconds", "Time since a source's last response", ("source",), silent)
+        lags = {(name, q): one.lag_s(q) for name, one in cursors.items() for q in (0.5, 0.95)}
+        lag = {(name, str(q)): seconds for (name, q), seconds in lags.items() if seconds is not None}
+        text = "From publication, by the publisher's clock, to receipt"
+        yield gauge("newsproof_listener_lag_seconds", text, ("source", "quantile"), lag)
+        skew = {name: one.skew_s for name, one in of_each if one.skew_s is not None}
+        yield gauge("newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",), skew)
+        items = {(name, of): count for name, one in of_each for of, count in list(one.counts.items())}
+        yield counter("newsproof_listener_items", "Items by outcome", ("source", "outcome"), items)
 
 
 def loop_stalls(late: Latencies) -> Metric:
@@ -249,10 +235,9 @@ def _results(meter: Meter) -> Iterator[Metric]:
         ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),
         ("newsproof_captchas", "Pages that required a human", ("strategy", "route"), meter.captchas),
     ):
-        yield _counter(name, text, names, [(labels, float(count)) for labels, count in list(counts.items())])
+        yield counter(name, text, names, counts)
     yield CounterMetricFamily("newsproof_calls_denied", "Calls that the budget denied", meter.denied)
-    ended = [((name,), float(count)) for name, count in list(meter.ended.items())]
-    yield _counter("newsproof_cases_ended", "Cases that this worker ended, by their last event", ("event",), ended)
+    yield counter("newsproof_cases_ended", "Cases that this worker ended, by their last event", ("event",), meter.ended)
 
 
 def _budget(budget: BudgetLedger) -> Iterator[Metric]:
@@ -268,17 +253,17 @@ def _budget(budget: BudgetLedger) -> Iterator[Metric]:
         ("newsproof_budget_triage_limit_usd", "What triage may spend beyond it, USD", reserve),
         ("newsproof_budget_limit_units", "Tool calls of a day (UTC)", day),
     ):
-        yield _gauge(name, text, (), [] if limits is None else [((), float(value))])
+        yield gauge(name, text, (), {} if limits is None else {(): float(value)})
     yield GaugeMetricFamily("newsproof_budget_grants_held", "Grants that are not settled yet", len(state.held))
     yield CounterMetricFamily("newsproof_budget_alerts", "Alerts of the budget since its topic began", state.alerted)
     yield CounterMetricFamily("newsproof_budget_denials", "Reservations of this worker that were denied", budget.denied)
 
 
 def _audited(audit: LastAudit | None) -> Iterator[Metric]:
-    at = [] if audit is None else [((), audit.at.timestamp())]
-    yield _gauge("newsproof_audit_timestamp_seconds", "When the last audit of the log ended, Unix time", (), at)
-    broken = [] if audit is None else [((promise,), float(count)) for promise, count in audit.broken.items()]
-    yield _gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
+    at = {} if audit is None else {(): audit.at.timestamp()}
+    yield gauge("newsproof_audit_timestamp_seconds", "When the last audit of the log ended, Unix time", (), at)
+    broken = {} if audit is None else audit.broken
+    yield gauge("newsproof_audit_broken", "How often the last audit found this promise broken", ("promise",), broken)
 
 
 def histogram_of(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
@@ -291,23 +276,22 @@ def histogram_of(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
 
 
 def _dead_letters(letters: Mapping[str, int]) -> Metric:
-    of_each = [((reason,), float(count)) for reason, count in list(letters.items())]
-    return _counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), of_each)
+    return counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), letters)
 
 
 def build_info() -> Metric:
-    return _gauge("newsproof_build_info", "1", ("version", "code"), [((VERSION, code_version()), 1.0)])
+    return gauge("newsproof_build_info", "1", ("version", "code"), {(VERSION, code_version()): 1.0})
 
 
-def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    metric = GaugeMetricFamily(name, text, labels=labels)
-    for values, value in samples:
-        metric.add_metric(values, value)
-    return metric
+def gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _filled(GaugeMetricFamily(name, text, labels=labels), samples)
 
 
-def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    metric = CounterMetricFamily(name, text, labels=labels)
-    for values, value in samples:
-        metric.add_metric(values, value)
+def counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    return _filled(CounterMetricFamily(name, text, labels=labels), samples)
+
+
+def _filled(metric: GaugeMetricFamily | CounterMetricFamily, samples: Samples) -> Metric:
+    for labels, value in list(samples.items()):
+        metric.add_metric((labels,) if isinstance(labels, str) else labels, float(value))
     return metric

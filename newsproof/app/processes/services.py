@@ -1,7 +1,6 @@
-"""Worker and sink of the news pipeline as processes: built from settings, run until a signal, shut down cleanly.
+"""Workers and sink as processes: built from settings, run until a signal, shut down cleanly.
 
-The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them
-all.
+The page is in :mod:`newsproof.web`; ``supervisor`` starts them all.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ import structlog
 from msgspec.structs import replace
 
 from agents.core.registry import Registry
-from agents.graphs import verification
+from agents.graphs import research, verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
-from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.search import FEEDS
 from infra.settings import Settings
@@ -24,6 +22,7 @@ from newsproof.app.composition import (
     address_of,
     clickhouse_of,
     journal_ports_of,
+    prepare_topics,
     publisher_of,
     sink_of,
     snapshot_of,
@@ -33,10 +32,11 @@ from newsproof.app.composition import (
 )
 from newsproof.app.data_dir import last_audit
 from newsproof.app.processes.calibrated import CalibratedCases
-from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
+from newsproof.app.processes.health import research_unready, serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.lifecycle import Part, run_until, shutdown_on_signal
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
+from newsproof.app.research_composition import research_ports_of, research_snapshot_of, watcher_of
 from schemas.errors import TransientError
 from streams.calibration.topic import Fits, told_of
 from streams.effects.search_cache import SearchCache
@@ -73,7 +73,7 @@ async def run_worker(
     options, snapshot = worker_options(settings), snapshot_of(settings)
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    await prepare_topics(settings)
     fits = Fits(KafkaLog(address, client_id="newsproof-calibration"), topics)
     if settings.mode == "live":  # what it says of invented signals would be wrong
         newest = await retry_while_unavailable(fits.read, "the calibration maps")
@@ -106,8 +106,8 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
         NewsproofError: an error that a person must fix.
     """
     signalled = shutdown_on_signal()
-    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
-    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    clickhouse = clickhouse_of(settings)
+    await prepare_topics(settings)
     sink = sink_of(settings, clickhouse, registry)
     serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink), kind="sink")
     if not await _migrated(clickhouse, signalled):
@@ -137,3 +137,41 @@ async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
     except TransientError:
         return False
     return True
+
+
+async def run_research(settings: Settings, *, take_over: bool = False, ports: Ports | None = None) -> None:
+    """Answer questions until SIGINT or SIGTERM.
+
+    ``take_over``: as for :func:`newsproof.app.processes.services.run_worker`. ``ports``: other adapters, for tests.
+
+    Raises:
+        NewsproofError: an error that a person must fix.
+    """
+    signalled = shutdown_on_signal()
+    await serve_research(settings, signalled, take_over=take_over, ports=ports)
+
+
+async def serve_research(
+    settings: Settings, ending: asyncio.Event, *, take_over: bool = False, ports: Ports | None = None
+) -> None:
+    """Answer questions until ``ending`` is set.
+
+    Raises:
+        NewsproofError: an error that a person must fix.
+    """
+    address, clickhouse = address_of(settings), clickhouse_of(settings)
+    snapshot = research_snapshot_of(settings)
+    options = worker_options(settings)
+    options = replace(options, slot=f"research-{options.slot}")
+    ports = ports or research_ports_of(settings, clickhouse)
+    await prepare_topics(settings)
+    worker, budget = worker_of(settings, research(), ports, snapshot, options)
+    if not take_over:
+        await refuse_taken_slot(address, worker.group, options.slot)
+    serve_health(
+        settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget), kind="research"
+    )
+    log.info("research worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
+    watcher = watcher_of(settings, worker)
+    await run_until(ending, (watcher.run, watcher.stop), (worker.run, worker.stop))
+    log.info("research worker ended in order", slot=options.slot)

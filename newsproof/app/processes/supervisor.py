@@ -20,11 +20,10 @@ from pydantic import SecretStr
 
 from infra.clickhouse.migrate import migrate
 from infra.embedded.child import ChildProcess, DirectoryLock
-from infra.kafka.topics import ensure_topics
 from infra.listeners.mark import listener_key
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
-from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.composition import clickhouse_of, prepare_topics
 from newsproof.app.processes.targets import FOLDER
 from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
 from newsproof.app.servers import Prepare, Say, Servers, say_on_stderr, servers
@@ -196,16 +195,6 @@ def empty(directory: Path) -> None:
     finally:
         for lock in locks:
             lock.release()
-
-
-async def prepare_topics(settings: Settings) -> dict[str, int]:
-    """Create and check the topics; return the created ones."""
-    return await ensure_topics(
-        address_of(settings),
-        topics_of(settings),
-        partitions=settings.topic_partitions,
-        replication=settings.topic_replication,
-    )
 
 
 async def prepare_tables(settings: Settings) -> None:

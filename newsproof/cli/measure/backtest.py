@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import READS_ONLY, json_line, of, run
+from newsproof.app.invocation import READS_ONLY, of, parse_time, run
+from newsproof.app.sheet import json_line
 from newsproof.cli.measure.compare import compare, gate, pnl, power, study
-from newsproof.cli.options import JsonLastLine, commands, json_flag
+from newsproof.cli.options import JsonLastLine, argument, commands, json_flag, option
 
 app = commands()
 backtest = typer.Typer(
@@ -44,55 +45,42 @@ def run_cases(
     ctx: typer.Context,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md. Repeatable. Default: none, an A/A run.",
+        option(
+            "Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md. Repeatable. Default: none, an A/A run.",
             metavar="NAME=…",
         ),
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"
-        ),
+        option("Model to test: TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini). Repeatable.", metavar="TASK=…"),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Only cases whose news was published at or after this time (UTC).")
+        str | None, option("Only cases whose news was published at or after this time (UTC).", "--from")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", help="Only cases whose news was published before this time (UTC).")
-    ] = None,
-    sample: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
-    repeat: Annotated[int, typer.Option(min=1, max=100, help="Number of replays per case.")] = 1,
+    until: Annotated[str | None, option("Only cases whose news was published before this time (UTC).", "--to")] = None,
+    sample: Annotated[int, option("Number of cases to sample (deterministic). 0 = all.", min=0)] = 0,
+    repeat: Annotated[int, option("Number of replays per case.", min=1, max=100)] = 1,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, help="Maximum cost in USD. The run stops before a call that could exceed it.")
+        float | None, option("Maximum cost in USD. The run stops before a call that could exceed it.", min=0)
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the calls and their cost without making any.")
-    ] = False,
+    dry_run: Annotated[bool, option("Print the calls and their cost without making any.", "--dry-run")] = False,
     on_miss: Annotated[
         MissPolicy,
-        typer.Option(
-            help="For a lookup that is not in the log: report the case (fail), leave it out (skip), or look it up "
+        option(
+            "For a lookup that is not in the log: report the case (fail), leave it out (skip), or look it up "
             "today (live)."
         ),
     ] = MissPolicy.fail,
-    run_id: Annotated[
-        str | None, typer.Option(help="Name of the run. The same name resumes an interrupted run.")
-    ] = None,
-    sample_log: Annotated[
-        bool, typer.Option("--sample-log", help="Use the bundled sample log instead of the journal.")
-    ] = False,
+    run_id: Annotated[str | None, option("Name of the run. The same name resumes an interrupted run.")] = None,
+    sample_log: Annotated[bool, option("Use the bundled sample log instead of the journal.", "--sample-log")] = False,
     file: Annotated[
-        Path | None,
-        typer.Option(help="Use a log file written by `record-sample` instead of the journal.", show_default=False),
+        Path | None, option("Use a log file written by `record-sample` instead of the journal.", show_default=False)
     ] = None,
     primary: Annotated[
         str | None,
-        typer.Option(
-            help="Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit@24h."
-        ),
+        option("Primary metric, which `backtest compare` tests on its own, such as profit@4h. Default: profit@24h."),
     ] = None,
-    ask_every_step: Annotated[bool, typer.Option("--ask-every-step", help="Re-run unaffected steps, too.")] = False,
+    ask_every_step: Annotated[bool, option("Re-run unaffected steps, too.", "--ask-every-step")] = False,
     as_json: JsonLastLine = False,
 ) -> None:
     """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
@@ -103,7 +91,7 @@ def run_cases(
     from evaluation.compare.metrics import parse_primary
     from evaluation.replay.candidates import candidate_models, candidate_prompts
     from evaluation.replay.log_file import read_log_file
-    from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+    from evaluation.runs.plan import RunPlan, run_id_of
     from newsproof.app.version import code_version
     from newsproof.cli.measure.run_output import show_dry_run, show_run
 
@@ -111,8 +99,8 @@ def run_cases(
         run_id="",
         prompts=candidate_prompts(of(ctx).settings(), prompt or ()),
         models=candidate_models(of(ctx).settings(), model or ()),
-        cases_from=parse_time("--from", since),
-        cases_to=parse_time("--to", until),
+        cases_from=None if since is None else parse_time("--from", since),
+        cases_to=None if until is None else parse_time("--to", until),
         sample=sample,
         repeat=repeat,
         on_miss=on_miss.value,
@@ -133,17 +121,14 @@ def run_cases(
 @backtest.command()
 def verify(
     ctx: typer.Context,
-    sample: Annotated[bool, typer.Option("--sample", help="Replay the bundled sample log. Needs no server.")] = False,
-    file: Annotated[
-        Path | None, typer.Option(help="Replay a log file written by `record-sample`. Needs no server.")
-    ] = None,
-    cases: Annotated[int, typer.Option(min=0, help="Number of cases to sample (deterministic). 0 = all.")] = 0,
+    sample: Annotated[bool, option("Replay the bundled sample log. Needs no server.", "--sample")] = False,
+    file: Annotated[Path | None, option("Replay a log file written by `record-sample`. Needs no server.")] = None,
+    cases: Annotated[int, option("Number of cases to sample (deterministic). 0 = all.", min=0)] = 0,
     processes: Annotated[
-        int, typer.Option(min=1, max=64, help="Number of processes, one core each. The result does not depend on it.")
+        int, option("Number of processes, one core each. The result does not depend on it.", min=1, max=64)
     ] = 1,
     research: Annotated[
-        bool,
-        typer.Option("--research", help="Replay the journal of chats and investigations instead of the news journal."),
+        bool, option("Replay the journal of chats and investigations instead of the news journal.", "--research")
     ] = False,
     as_json: JsonLastLine = False,
 ) -> None:
@@ -187,7 +172,7 @@ def list_runs(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
 @backtest.command()
 def show(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Run id from `backtest list`.")],
+    run_id: Annotated[str, argument("Run id from `backtest list`.", metavar="RUN")],
     as_json: JsonLastLine = False,
 ) -> None:
     """Show a run: its change, its results and its unfinished cases."""
@@ -199,7 +184,7 @@ def show(
 @backtest.command()
 def watch(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a shadow run, running or finished.")],
+    run_id: Annotated[str, argument("Id of a shadow run, running or finished.", metavar="RUN")],
     as_json: JsonLastLine = False,
 ) -> None:
     """Compare a shadow run with live so far.
@@ -214,10 +199,8 @@ def watch(
 @backtest.command("record-sample")
 def record_sample(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output file, such as log.jsonl.gz.")],
-    log: Annotated[
-        bool, typer.Option("--this-log", help="Save the current log instead of running the sample.")
-    ] = False,
+    file: Annotated[Path, argument("Output file, such as log.jsonl.gz.", metavar="FILE")],
+    log: Annotated[bool, option("Save the current log instead of running the sample.", "--this-log")] = False,
 ) -> None:
     """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
     from newsproof.cli.measure.record_sample import record
@@ -229,33 +212,21 @@ def record_sample(
 def shadow(
     ctx: typer.Context,
     prompt: Annotated[
-        list[str],
-        typer.Option(
-            "--prompt", help="Candidate prompt: NAME=VERSION or NAME=FILE, such as synthesize=v4. Repeatable."
-        ),
+        list[str], option("Candidate prompt: NAME=VERSION or NAME=FILE, such as synthesize=v4. Repeatable.", "--prompt")
     ],
-    budget: Annotated[float, typer.Option(min=0.0, help="Maximum cost of the run in USD, restarts included.")] = 1.0,
+    budget: Annotated[float, option("Maximum cost of the run in USD, restarts included.", min=0.0)] = 1.0,
     run_id: Annotated[
-        str | None,
-        typer.Option("--run-id", help="Name of the run. Default: derived from the candidate.", show_default=False),
+        str | None, option("Name of the run. Default: derived from the candidate.", "--run-id", show_default=False)
     ] = None,
     look_up: Annotated[
-        bool,
-        typer.Option(
-            "--look-up", help="Make the searches that the live case did not make. Default: count them as misses."
-        ),
+        bool, option("Make the searches that the live case did not make. Default: count them as misses.", "--look-up")
     ] = False,
     metric: Annotated[
-        str,
-        typer.Option(
-            help="Metric to watch, fixed for the whole run: profit@5m, @1h, @4h or @24h, confidence, action_rate."
-        ),
+        str, option("Metric to watch, fixed for the whole run: profit@5m, @1h, @4h or @24h, confidence, action_rate.")
     ] = "profit@24h",
     stop_when: Annotated[
         StopRule | None,
-        typer.Option(
-            help="End the run once its metric is better or worse than live's; fixed for the whole run. Default: never."
-        ),
+        option("End the run once its metric is better or worse than live's; fixed for the whole run. Default: never."),
     ] = None,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of text.")] = False,
 ) -> None:

@@ -11,12 +11,12 @@ import typer
 
 from agents.calibration import apply_curve
 from agents.signal import HORIZON_S
-from infra.kafka.topics import ensure_topics
+from newsproof.app.composition import prepare_topics
 from newsproof.app.data_access import database, log_to_read, open_log
-from newsproof.app.invocation import Invocation, json_line, of, run, say_result
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonObject, commands
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import advise, json_line, say_result
+from newsproof.app.sheet import figures_table as table
+from newsproof.cli.options import JsonObject, command, commands, option
 from schemas.calibration import STOOD, CalibrationMap, Curve, moved
 from schemas.printable import counted
 from streams.calibration.topic import CalibrationFitted, Fits, append_fit
@@ -81,10 +81,10 @@ class Fitted(NamedTuple):
     mode: str
 
 
-@group.command()
-def fit(
-    ctx: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the map without appending it.")] = False,
+@command(group)
+async def fit(
+    invocation: Invocation,
+    dry_run: Annotated[bool, option("Show the map without appending it.", "--dry-run")] = False,
     as_json: JsonObject = False,
 ) -> None:
     """Fit a map now, and append it to the topic `calibration`.
@@ -92,7 +92,7 @@ def fit(
     It uses live signals whose prices or labels are known: `newsproof outcomes import`, `newsproof labels import`. The sink does
     the same once a day. Live workers adopt a new map within seconds; open cases keep theirs.
     """
-    made = run(_fit(of(ctx), append=not dry_run))
+    made = await _fit(invocation, append=not dry_run)
     view = view_of(made.fitted, appended=not dry_run)
     if as_json:
         return json_line(view)
@@ -105,22 +105,19 @@ def fit(
         say_result(f"Appended. Only live workers use it; this installation is set to {made.mode}.")
 
 
-@group.command()
-def show(ctx: typer.Context, as_json: JsonObject = False) -> None:
+@command(group)
+async def show(invocation: Invocation, as_json: JsonObject = False) -> None:
     """Show the newest map: what raw confidences become.
 
     A target without a curve says how many stories it has.
     """
-    fitted = run(_newest(of(ctx)))
+    fitted = await _newest(invocation)
     if as_json:
         return json_line(None if fitted is None else view_of(fitted, appended=True))
     if fitted is None:
-        say_result(
-            as_started(
-                "No map was fitted yet. The sink fits one a day in live mode; `newsproof calibration fit` does it now."
-            )
+        return advise(
+            "No map was fitted yet. The sink fits one a day in live mode; `newsproof calibration fit` does it now."
         )
-        return
     print_view(view_of(fitted, appended=True))
 
 
@@ -133,11 +130,7 @@ async def _fit(invocation: Invocation, *, append: bool) -> Fitted:
         fitted = await fit_as_of(client, datetime.now(UTC), false_share=share)
     if append:
         async with open_log(invocation) as log:
-            at = log.settings
-            # An installation of an older version lacks the topic.
-            await ensure_topics(
-                log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication
-            )
+            await prepare_topics(log.settings)  # an installation of an older version lacks the topic
             await append_fit(log.address, log.topics, fitted)
     return Fitted(fitted, settings.mode)
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import READS_ONLY, of, parse_span, run, say_result
-from newsproof.cli.options import JsonLastLine, JsonReport, Seed, json_flag
+from newsproof.app.invocation import READS_ONLY, of, run, span_of
+from newsproof.app.sheet import say_result
+from newsproof.cli.options import JsonLastLine, JsonReport, Seed, argument, json_flag, option
 
 
 class ReportFormat(StrEnum):
@@ -22,31 +23,26 @@ class ReportFormat(StrEnum):
     html = "html"
 
 
-A = Annotated[str, typer.Argument(help="Baseline: a run id or `live`.", show_default=False)]
-B = Annotated[str, typer.Argument(help="Candidate: a run id or `live`.", show_default=False)]
+A = Annotated[str, argument("Baseline: a run id or `live`.", show_default=False)]
+B = Annotated[str, argument("Candidate: a run id or `live`.", show_default=False)]
 Primary = Annotated[
     str | None,
-    typer.Option(
-        help="Primary metric, tested on its own: profit@24h, profit@7d, hit_rate@1h, brier@4h …, or profit (each "
+    option(
+        "Primary metric, tested on its own: profit@24h, profit@7d, hit_rate@1h, brier@4h …, or profit (each "
         "signal's own horizon). Default: the one that run B declared, else profit@24h."
     ),
 ]
 Cap = Annotated[
-    float | None,
-    typer.Option(min=0.0001, max=10.0, help="Maximum gain or loss of one case, as a share. Default: PROFIT_CAP."),
+    float | None, option("Maximum gain or loss of one case, as a share. Default: PROFIT_CAP.", min=0.0001, max=10.0)
 ]
 Cost = Annotated[
-    float,
-    typer.Option(min=0, max=1_000, help="Cost of one trade, entry and exit together, in basis points of its value."),
+    float, option("Cost of one trade, entry and exit together, in basis points of its value.", min=0, max=1_000)
 ]
-Latency = Annotated[float, typer.Option(min=0, help="Seconds from a signal or its retraction to the order.")]
-Format = Annotated[ReportFormat, typer.Option(help="json: one object. html: one file. md: for a pull request.")]
-Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Number of random sign flips per test.")]
+Latency = Annotated[float, option("Seconds from a signal or its retraction to the order.", min=0)]
+Format = Annotated[ReportFormat, option("json: one object. html: one file. md: for a pull request.")]
+Draws = Annotated[int, option("Number of random sign flips per test.", min=199, max=99_999)]
 AllowCodeChange = Annotated[
-    bool,
-    typer.Option(
-        "--allow-code-change", help="Compare with `live` even if other code recorded it. The verdict says so."
-    ),
+    bool, option("Compare with `live` even if other code recorded it. The verdict says so.", "--allow-code-change")
 ]
 
 
@@ -56,7 +52,7 @@ def compare(
     b: B,
     format: Format = ReportFormat.table,
     differences: Annotated[
-        int, typer.Option(min=0, max=1_000, help="Number of largest differences to show with their texts.")
+        int, option("Number of largest differences to show with their texts.", min=0, max=1_000)
     ] = 10,
     primary: Primary = None,
     cap: Cap = None,
@@ -81,11 +77,11 @@ def gate(
     b: B,
     margin: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[METRIC=]NUMBER",
-            help="Largest acceptable loss: a number for the primary metric, or tail=0.03, truth_errors=0.05, "
+        option(
+            "Largest acceptable loss: a number for the primary metric, or tail=0.03, truth_errors=0.05, "
             "truth_brier=0.02, action_rate=0.1, delay=60000 (milliseconds a case) or profit_delayed=0.005. Repeatable. "
             "Default: these, and profit=0.005.",
+            metavar="[METRIC=]NUMBER",
         ),
     ] = None,
     format: Format = ReportFormat.table,
@@ -122,8 +118,7 @@ def power(
     a: A,
     b: B,
     difference: Annotated[
-        list[str] | None,
-        typer.Option(help="METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable."),
+        list[str] | None, option("METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable.")
     ] = None,
     as_json: JsonLastLine = False,
     primary: Primary = None,
@@ -156,10 +151,8 @@ def scoring(
     return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)
 
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run id, or `live` for the recorded judgements.", show_default=False)
-]
-Repeat = Annotated[int, typer.Option(min=0, help="Repeat to use, counted from 0, if the run has several.")]
+Run = Annotated[str, argument("Run id, or `live` for the recorded judgements.", metavar="RUN", show_default=False)]
+Repeat = Annotated[int, option("Repeat to use, counted from 0, if the run has several.", min=0)]
 
 
 class Size(StrEnum):
@@ -181,33 +174,23 @@ def pnl(
     ctx: typer.Context,
     run_id: Run,
     latency: Latency = 30.0,
-    fee_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Fee per fill, in basis points of its value.")] = 5.0,
-    slippage_bps: Annotated[float, typer.Option(min=0, max=1_000, help="Slippage per fill, in basis points.")] = 5.0,
-    stake: Annotated[float, typer.Option(min=0.01, help="Stake per trade, in USD.")] = 1_000.0,
-    capital: Annotated[
-        float, typer.Option(min=0.01, help="Account balance before the first trade, in USD.")
-    ] = 10_000.0,
-    size: Annotated[
-        Size, typer.Option(help="fixed: the stake. confidence: the stake multiplied by the confidence.")
-    ] = Size.fixed,
+    fee_bps: Annotated[float, option("Fee per fill, in basis points of its value.", min=0, max=1_000)] = 5.0,
+    slippage_bps: Annotated[float, option("Slippage per fill, in basis points.", min=0, max=1_000)] = 5.0,
+    stake: Annotated[float, option("Stake per trade, in USD.", min=0.01)] = 1_000.0,
+    capital: Annotated[float, option("Account balance before the first trade, in USD.", min=0.01)] = 10_000.0,
+    size: Annotated[Size, option("fixed: the stake. confidence: the stake multiplied by the confidence.")] = Size.fixed,
     hold: Annotated[
-        str | None,
-        typer.Option(help="Hold every trade for this time (30m, 4h, 1d). Default: each signal's own horizon."),
+        str | None, option("Hold every trade for this time (30m, 4h, 1d). Default: each signal's own horizon.")
     ] = None,
     stop: Annotated[
         float | None,
-        typer.Option(
-            min=0.0001, max=0.9999, help="Close a trade at this loss, as a share (0.05 = 5 %). Default: no stop."
-        ),
+        option("Close a trade at this loss, as a share (0.05 = 5 %). Default: no stop.", min=0.0001, max=0.9999),
     ] = None,
-    trades: Annotated[
-        Path | None, typer.Option(help="Write every buy and sell signal and its result to this CSV file.")
-    ] = None,
+    trades: Annotated[Path | None, option("Write every buy and sell signal and its result to this CSV file.")] = None,
     figures: Annotated[
         bool,
-        typer.Option(
-            "--figures",
-            help="Also show Sortino, Calmar, omega, value at risk, CVaR and others. Needs the extra `figures`.",
+        option(
+            "Also show Sortino, Calmar, omega, value at risk, CVaR and others. Needs the extra `figures`.", "--figures"
         ),
     ] = False,
     repeat: Repeat = 0,
@@ -224,7 +207,7 @@ def pnl(
         slippage_bps=Decimal(str(slippage_bps)),
         stake=Decimal(str(stake)),
         sizing=size.value,
-        hold_s=None if hold is None else _seconds(hold),
+        hold_s=None if hold is None else span_of("--hold", hold),
         stop=None if stop is None else Decimal(str(stop)),
     )
     how: dict[str, Any] = {"capital": Decimal(str(capital)), "repeat": repeat, "seed": seed, "figures": figures}
@@ -236,10 +219,10 @@ def study(
     ctx: typer.Context,
     run_id: Run,
     by: Annotated[
-        list[Dimension] | None, typer.Option(help="Group by this field. Repeatable. Default: each of them in turn.")
+        list[Dimension] | None, option("Group by this field. Repeatable. Default: each of them in turn.")
     ] = None,
     undirected: Annotated[
-        bool, typer.Option("--undirected", help="Use the asset's raw returns, not returns in the claim's direction.")
+        bool, option("Use the asset's raw returns, not returns in the claim's direction.", "--undirected")
     ] = False,
     repeat: Repeat = 0,
     seed: Seed = 0,
@@ -256,11 +239,3 @@ def study(
         show_study(of(ctx), run_id, by=chosen, directed=not undirected, repeat=repeat, seed=seed, as_json=as_json),
         interrupted=READS_ONLY,
     )
-
-
-def _seconds(text: str) -> int:
-    from schemas.errors import ConfigError
-
-    if (seconds := parse_span(text)) is None:
-        raise ConfigError(f"--hold {text!r:.40}: write a number and s, m, h or d, such as 30m, 4h or 1d")
-    return seconds

@@ -10,16 +10,16 @@ import msgspec
 import typer
 
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonObject, JsonReport, commands, json_flag
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, advise, json_line, say_result
+from newsproof.app.sheet import figures_table as table
+from newsproof.cli.options import JsonObject, JsonReport, argument, command, commands, json_flag, option
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
 if TYPE_CHECKING:
     from evaluation.labels.label_file import Found, LabelFile
-    from evaluation.labels.label_report import LabelReport, LabelSource, Score, Share
+    from evaluation.labels.label_report import LabelReport, Score, Share
 
 app = commands()
 group = typer.Typer(
@@ -37,18 +37,16 @@ def import_(
     ctx: typer.Context,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            help="CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
+        argument(
+            "CSV file with the columns case, truth, source (optional: note, when), or a file with one such "
             "JSON object per line. truth is true, false, partly or unknown."
         ),
     ] = None,
-    source: Annotated[str, typer.Option(help="Source of the labels, if the file does not name it.")] = "",
+    source: Annotated[str, option("Source of the labels, if the file does not name it.")] = "",
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Skip labels of unknown cases instead of rejecting the file.")
+        bool, option("Skip labels of unknown cases instead of rejecting the file.", "--skip-unknown")
     ] = False,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Import the bundled labels of the 42 sample events.")
-    ] = False,
+    sample: Annotated[bool, option("Import the bundled labels of the 42 sample events.", "--sample")] = False,
     as_json: JsonReport = False,
 ) -> None:
     """Import labels into the table `labels`.
@@ -66,32 +64,46 @@ def import_(
     json_line(done) if as_json else print_import(done)
 
 
-@group.command("list")
-def list_(
-    ctx: typer.Context,
+@command(group, "list")
+async def list_sources(
+    invocation: Invocation,
     as_json: Annotated[bool, json_flag("Print JSON, one source per line.")] = False,
 ) -> None:
     """List the sources of labels, with counts."""
-    found = run(list_sources(of(ctx)))
-    if not as_json:
-        print_sources(found)
-        return
-    json_lines(found)
+    from evaluation.labels.label_report import sources
+
+    async with database(invocation, admin=True) as client:
+        found = await sources(client)
+    if not found and not as_json:
+        return advise("There are no labels. Import some with `newsproof labels import FILE`.")
+    counts = {name: f"said_{name}" for name in ("true", "false", "partly", "unknown")}
+    columns: Columns = {"source": "source", "labels": "labels", **counts, "imported (UTC)": ("imported_at", SECOND)}
+    Sheet.of(found, columns).show(as_json=as_json, piped=UNWRAPPED)
 
 
-@group.command()
-def remove(
-    ctx: typer.Context,
-    source: Annotated[str, typer.Argument(help="Source name from `labels list`.")],
+@command(group, "remove")
+async def remove_labels(
+    invocation: Invocation,
+    source: Annotated[str, argument("Source name from `labels list`.")],
 ) -> None:
-    """Delete all labels of one source."""
-    say_result(f"{counted(run(remove_labels(of(ctx), source)), 'label')} of {source} deleted.")
+    """Delete all labels of one source.
+
+    Raises:
+        ConfigError: there is no such source; the text names the existing ones.
+    """
+    from evaluation.labels.label_report import forget, sources
+
+    async with database(invocation, admin=True) as client:
+        known = [one.source for one in await sources(client)]
+        if source not in known:
+            raise ConfigError(f"no labels are from {source!r}: the sources are {', '.join(known) or 'none'}")
+        say_result(f"{counted(await forget(client, source), 'label')} of {source} deleted.")
 
 
 @group.command()
 def report(
     ctx: typer.Context,
-    run_id: Annotated[str, typer.Argument(metavar="[RUN]", help="Run id of a backtest, or `live`.")] = "live",
+    run_id: Annotated[str, argument("Run id of a backtest, or `live`.", metavar="[RUN]")] = "live",
     as_json: JsonObject = False,
 ) -> None:
     """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""
@@ -163,29 +175,6 @@ def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
     )
 
 
-async def list_sources(invocation: Invocation) -> list[LabelSource]:
-    """Return the sources with their counts."""
-    from evaluation.labels.label_report import sources
-
-    async with database(invocation, admin=True) as client:
-        return await sources(client)
-
-
-async def remove_labels(invocation: Invocation, source: str) -> int:
-    """Delete all labels of a source; return their number.
-
-    Raises:
-        ConfigError: there is no such source; the text names the existing ones.
-    """
-    from evaluation.labels.label_report import forget, sources
-
-    async with database(invocation, admin=True) as client:
-        known = [one.source for one in await sources(client)]
-        if source not in known:
-            raise ConfigError(f"no labels are from {source!r}: the sources are {', '.join(known) or 'none'}")
-        return await forget(client, source)
-
-
 async def compare_labels(invocation: Invocation, run: str) -> LabelReport:
     """Compare the judgements of a run with the labels.
 
@@ -219,15 +208,6 @@ def print_import(done: LabelImport) -> None:
         say_result(f"Ignored fields: {', '.join(done.ignored)}")
 
 
-def print_sources(found: list[LabelSource]) -> None:
-    if not found:
-        say_result(as_started("There are no labels. Import some with `newsproof labels import FILE`."))
-        return
-    columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
-    rows = [msgspec.structs.astuple(one) for one in found]
-    table(columns, [(*row[:-1], f"{row[-1]:%Y-%m-%d %H:%M:%S}") for row in rows], right=columns[1:6])
-
-
 def print_report(found: LabelReport) -> None:
     from evaluation.labels.label_report import TRUTHS
 
@@ -243,11 +223,11 @@ def print_report(found: LabelReport) -> None:
     )
     columns = ("error", "judgements", "of", "stories", "days", "share", "95 % interval")
     table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
-    scores = (("all", found.all), ("buy or sell", found.acted))
     heads = (
         *("signals", "judgements", "stories", "days", "Brier", "95 % interval"),
         *("mean confidence", "were true", "95 % interval"),
     )
+    scores = (("all", found.all), ("buy or sell", found.acted))
     table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
     say_result(
         "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see outcomes."
@@ -255,31 +235,22 @@ def print_report(found: LabelReport) -> None:
 
 
 def _share_cells(one: Share) -> tuple[object, ...]:
-    share = _figure(one.share, ".1%")
-    return one.count, one.of, one.stories, one.days, share, _interval(share, one.low, one.high, ".1%")
+    share, interval = _with_interval(one.share, one.low, one.high, ".1%")
+    return one.count, one.of, one.stories, one.days, share, interval
 
 
 def _score_cells(one: Score) -> tuple[object, ...]:
-    true, brier, sure = one.was_true, _figure(one.brier, ".3f"), _figure(one.mean_confidence, ".3f")
-    share = _figure(true.share, ".1%")
-    of_brier = _interval(brier, one.brier_low, one.brier_high, ".3f")
-    return (
-        one.judgements,
-        one.stories,
-        true.days,
-        brier,
-        of_brier,
-        sure,
-        share,
-        _interval(share, true.low, true.high, ".1%"),
-    )
+    true = one.was_true
+    sure = None if one.mean_confidence is None else f"{one.mean_confidence:.3f}"
+    brier = _with_interval(one.brier, one.brier_low, one.brier_high, ".3f")
+    share = _with_interval(true.share, true.low, true.high, ".1%")
+    return one.judgements, one.stories, true.days, *brier, sure, *share
 
 
-def _figure(value: float | None, form: str) -> str | None:
-    return None if value is None else f"{value:{form}}"
-
-
-def _interval(of: str | None, low: float | None, high: float | None, form: str) -> str | None:
-    if of is None:
-        return None
-    return "too few days" if low is None or high is None else f"{low:{form}} to {high:{form}}"
+def _with_interval(
+    value: float | None, low: float | None, high: float | None, form: str
+) -> tuple[str | None, str | None]:
+    if value is None:
+        return None, None
+    few = low is None or high is None
+    return f"{value:{form}}", "too few days" if few else f"{low:{form}} to {high:{form}}"

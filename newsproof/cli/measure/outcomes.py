@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from newsproof.app.invocation import figures_table as table
-from newsproof.app.invocation import json_line, json_lines, of, parse_time, run, say_result
-from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonReport, commands, json_flag
+from newsproof.app.invocation import Invocation, parse_time
+from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, advise, json_line, json_lines, say_result
+from newsproof.app.sheet import figures_table as table
+from newsproof.cli.options import JsonReport, ListGroup, argument, command, commands, json_flag, option
 from schemas.errors import ConfigError
 from schemas.printable import counted
 
 if TYPE_CHECKING:
     from infra.market.outcomes.bar_files import PriceFile
     from infra.market.outcomes.tables import Changes
-    from newsproof.cli.measure.price_imports import (
-        ImportReport,
-        Preview,
-        Removed,
-        StandingImport,
-    )
+    from newsproof.cli.measure.price_imports import ImportReport, Preview, Removed, StandingImport
 
 app = commands()
 JsonChanges = Annotated[bool, json_flag("Print the changes as one line of JSON.")]
@@ -34,93 +29,73 @@ _INTERRUPTED = (
     "`newsproof outcomes compute`; otherwise import it again"
 )
 group = typer.Typer(
-    invoke_without_command=True,
+    cls=ListGroup,
     rich_markup_mode=None,
     help="Returns after signals, computed from imported prices. Without a command: `list`.",
 )
 app.add_typer(group, name="outcomes")
 
 
-@group.callback()
-def outcomes(ctx: typer.Context) -> None:
-    """Returns after signals, computed from imported prices. Without a command: `list`."""
-    if ctx.invoked_subcommand is None:
-        list_imports(ctx)
-
-
-@group.command("list")
-def list_imports(
-    ctx: typer.Context,
+@command(group, "list")
+async def list_imports(
+    invocation: Invocation,
     as_json: Annotated[bool, json_flag("Print JSON, one import per line.")] = False,
 ) -> None:
     """List active imports, oldest first. The latest one wins for each bar."""
     from newsproof.cli.measure.price_imports import active_imports
 
-    found = run(active_imports(of(ctx)))
-    if not as_json:
-        return print_imports(found)
-    json_lines(found)
+    found = await active_imports(invocation)
+    json_lines(found) if as_json else print_imports(found)
 
 
-@group.command("import")
-def import_(
-    ctx: typer.Context,
+@command(group, "import", interrupted=_INTERRUPTED)
+async def import_(
+    invocation: Invocation,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            help="A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
+        argument(
+            "A file, a folder or a quoted pattern: CSV (comma, semicolon or tab), ccxt JSON or Parquet, "
             "optionally compressed with gzip, zstd or zip. Columns: timestamp, open, high, low, close "
             "(optional: volume, symbol, venue). Binance klines need no header. Times are ISO 8601 (UTC by "
             "default) or epoch seconds, milli-, micro- or nanoseconds."
         ),
     ] = None,
-    columns: Annotated[
-        str,
-        typer.Option(help="Column names, if they differ: timestamp=Zeit,open=Start."),
-    ] = "",
+    columns: Annotated[str, option("Column names, if they differ: timestamp=Zeit,open=Start.")] = "",
     exchange: Annotated[
-        str | None,
-        typer.Option(help="Download prices from this exchange (ccxt id, such as binance) instead of reading a file."),
+        str | None, option("Download prices from this exchange (ccxt id, such as binance) instead of reading a file.")
     ] = None,
-    symbol: Annotated[
-        list[str] | None, typer.Option(help="Market, such as BTC/USDT. Repeatable with --exchange.")
-    ] = None,
+    symbol: Annotated[list[str] | None, option("Market, such as BTC/USDT. Repeatable with --exchange.")] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            help="Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
+        option(
+            "Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
             "measured, too.",
+            "--from",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only for cases knowable before this time.")] = None,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Import the bundled synthetic prices of the sample.")
-    ] = False,
-    venue: Annotated[str, typer.Option(help="Venue of a file without that column.")] = "",
+    until: Annotated[str | None, option("Only for cases knowable before this time.", "--to")] = None,
+    sample: Annotated[bool, option("Import the bundled synthetic prices of the sample.", "--sample")] = False,
+    venue: Annotated[str, option("Venue of a file without that column.")] = "",
     map: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
+        option(
+            "Map an asset to a market: ASSET=BASE/QUOTE, such as UST=USTC/USDT. With dates: "
             "MATIC=POL/USDT@2024-09-04 or …@FROM..UNTIL. Repeatable."
         ),
     ] = None,
-    timeframe: Annotated[str, typer.Option(help="Bar length for --exchange.")] = "5m",
+    timeframe: Annotated[str, option("Bar length for --exchange.")] = "5m",
     horizons: Annotated[
         str | None,
-        typer.Option(
-            help="Times after the entry at which to measure the return, in addition to each signal's own horizon. "
+        option(
+            "Times after the entry at which to measure the return, in addition to each signal's own horizon. "
             "Default: OUTCOME_HORIZONS."
         ),
     ] = None,
-    entry_within: Annotated[float, typer.Option(min=0, help="Maximum delay of the entry price, in seconds.")] = 900.0,
+    entry_within: Annotated[float, option("Maximum delay of the entry price, in seconds.", min=0)] = 900.0,
     changed_by: Annotated[
-        float,
-        typer.Option(min=0, help="Count the known returns that change by more than this share of the entry price."),
+        float, option("Count the known returns that change by more than this share of the entry price.", min=0)
     ] = 0.01,
-    base_url: Annotated[
-        str | None, typer.Option(help="Another host with the exchange's API, such as a mirror: https://…")
-    ] = None,
+    base_url: Annotated[str | None, option("Another host with the exchange's API, such as a mirror: https://…")] = None,
     as_json: JsonReport = False,
 ) -> None:
     """Import prices, and compute the return after each signal into `outcomes`.
@@ -147,55 +122,49 @@ def import_(
         until=LATEST if until is None else parse_time("--to", until),
         renamed=tuple(renaming(row) for row in map or ()),
         entry_within_s=entry_within,
-        horizons_s=horizon_seconds(of(ctx).settings().outcome_horizons if horizons is None else horizons),
+        horizons_s=horizon_seconds(invocation.settings().outcome_horizons if horizons is None else horizons),
         changed_by=changed_by,
     )
     tell = None if as_json else print_preview
     if exchange is not None:
         if not symbol:
             raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
-        work = import_from_exchange(
-            of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell
-        )
+        how: dict[str, Any] = {"timeframe": timeframe, "base_url": base_url, "tell": tell}
+        report = await import_from_exchange(invocation, exchange, symbol, wanted, **how)
     else:
-        work = import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell)
-    report = run(work, interrupted=_INTERRUPTED)
+        prices = _prices(file, symbol or [], venue, columns)
+        report = await import_file(invocation, prices, wanted, tell=tell)
     json_line(report) if as_json else print_import(report)
 
 
-@group.command()
-def remove(
-    ctx: typer.Context,
+@command(group, interrupted="repeat the command to complete it; a second run does no harm")
+async def remove(
+    invocation: Invocation,
     source: Annotated[
-        str, typer.Argument(help="Source as `import` printed it (`price_imports.source`), or the number of an import.")
+        str, argument("Source as `import` printed it (`price_imports.source`), or the number of an import.")
     ],
     as_json: JsonChanges = False,
 ) -> None:
     """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
     from newsproof.cli.measure.price_imports import remove_imports
 
-    found = run(
-        remove_imports(of(ctx), source), interrupted="repeat the command to complete it; a second run does no harm"
-    )
+    found = await remove_imports(invocation, source)
     json_line(found) if as_json else print_removed(found)
 
 
-@group.command()
-def compute(
-    ctx: typer.Context,
-    as_json: JsonChanges = False,
-) -> None:
+@command(group, interrupted="repeat the command to complete it")
+async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
     """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
-    from newsproof.cli.measure.price_imports import compute_again
+    from newsproof.cli.measure.price_imports import CHANGED_BY, compute_again
 
-    found = run(compute_again(of(ctx)), interrupted="repeat the command to complete it")
-    json_line(found) if as_json else print_changes(found)
+    found = await compute_again(invocation)
+    json_line(found) if as_json else _say_changes(found, CHANGED_BY, "The recomputation changes")
 
 
 @group.command()
 def synthetic(
-    out: Annotated[Path, typer.Option(help="Output file.")],
-    seed: Annotated[int, typer.Option(help="Random seed. 7 reproduces the bundled file.")] = 7,
+    out: Annotated[Path, option("Output file.")],
+    seed: Annotated[int, option("Random seed. 7 reproduces the bundled file.")] = 7,
 ) -> None:
     """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
     from infra.market.outcomes.synthetic import synthetic_csv
@@ -256,11 +225,12 @@ def print_import(report: ImportReport) -> None:
     state = "already has these bars, so nothing was imported" if report.already else "is now active"
     say_result(f"Import {report.version} ({report.source}) {state}")
     rows = [
-        (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")
-        for h in report.horizons
+        msgspec.structs.asdict(at) | {reason: at.dropped.get(reason, 0) for reason in _REASONS}
+        for at in report.horizons
     ]
-    columns = ("horizon", "signals", "outcomes", *_REASONS, "dropped")
-    table(columns, rows, title="Outcomes of all active imports", right=columns[1:])
+    same = {name: name for name in ("horizon", "signals", "outcomes", *_REASONS)}
+    columns: Columns = {**same, "dropped": ("dropped_share", ".1%")}
+    Sheet.of(rows, columns, title="Outcomes of all active imports").print(piped=UNWRAPPED)
     if report.not_mapped:
         named = ", ".join(f"{asset} ({signals})" for asset, signals in report.not_mapped.items())
         say_result(f"No market for the signals on: {named}. If an asset was renamed, use --map ASSET=BASE/QUOTE.")
@@ -273,11 +243,17 @@ def print_import(report: ImportReport) -> None:
 def print_imports(found: Sequence[StandingImport]) -> None:
     """Print the active imports as a table."""
     if not found:
-        say_result(as_started("No prices imported. Import some with `newsproof outcomes import`."))
+        advise("No prices imported. Import some with `newsproof outcomes import`.")
         return
-    columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
-    shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
-    table(columns, map(msgspec.structs.astuple, shown), title="Active imports", right=("import", "bars"))
+    columns: Columns = {
+        "import": "version",
+        "source": "source",
+        "imported at": "imported_at",
+        "bars": "bars",
+        "markets": lambda one: _few(one.markets),
+        **{"from": "from_at", "to": "to_at", "horizons": "horizons", "maps": "maps"},
+    }
+    Sheet.of(found, columns, title="Active imports").print(piped=UNWRAPPED)
 
 
 def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
@@ -290,10 +266,3 @@ def print_removed(found: Removed) -> None:
     say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
     _say_changes(found.changes, found.changed_by, "The removal changes")
     say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
-
-
-def print_changes(found: Changes) -> None:
-    """Print what a recomputation changed."""
-    from newsproof.cli.measure.price_imports import CHANGED_BY
-
-    _say_changes(found, CHANGED_BY, "The recomputation changes")

@@ -35,7 +35,7 @@ from infra.market.outcomes.markets import ENTRY_WITHIN_S, market_symbol, wanted_
 from infra.market.outcomes.returns import EXIT_WITHIN, HALT_AT_MOST_S
 from infra.market.outcomes.tables import Changes, Computed, changes, compute, coverage, judged_cases, keep
 from newsproof.app.data_access import database
-from newsproof.app.invocation import UNITS_S, Invocation, parse_span
+from newsproof.app.invocation import UNITS_S, Invocation, parse_span, span_name
 from newsproof.app.servers import with_data
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S, JudgedCase, Renaming
@@ -276,7 +276,7 @@ async def _report(
 ) -> ImportReport:
     standing: dict[str, dict[str, int]] = {}
     for horizon_s, how, signals, _share in await coverage(client):
-        standing.setdefault(horizon_name(horizon_s), {})[how] = signals
+        standing.setdefault(span_name(horizon_s), {})[how] = signals
     found: Counter[int] = Counter(one.horizon_s for one in computed.outcomes)
     dropped: dict[int, Counter[str]] = {}
     for drop in computed.drops:
@@ -297,7 +297,7 @@ async def _report(
 def _at_horizon(horizon_s: int, outcomes: int, dropped: Counter[str]) -> AtHorizon:
     signals = outcomes + dropped.total()
     return AtHorizon(
-        horizon=horizon_name(horizon_s),
+        horizon=span_name(horizon_s),
         signals=signals,
         outcomes=outcomes,
         dropped=dict(dropped),
@@ -317,7 +317,7 @@ async def active_imports(invocation: Invocation) -> list[StandingImport]:
                 markets=one.markets,
                 from_at=_utc(min((since for since, _ in one.covers), default=None)),
                 to_at=_utc(max((until for _, until in one.covers), default=None)),
-                horizons=tuple(map(horizon_name, one.horizons_s)),
+                horizons=tuple(map(span_name, one.horizons_s)),
                 maps=tuple(f"{row.asset}={row.symbol}" for row in one.maps),
             )
             for one in await standing_imports(client)
@@ -378,13 +378,6 @@ def horizon_seconds(written: str) -> tuple[int, ...]:
             )
         found.add(seconds)
     return tuple(sorted(found))
-
-
-def horizon_name(seconds: int) -> str:
-    """Return a horizon in the largest unit that divides it: 5m, 4h, 24h, 7d."""
-    if seconds % 86_400 == 0 and seconds > 86_400:
-        return f"{seconds // 86_400}d"
-    return next(f"{seconds // size}{unit}" for unit, size in (("h", 3600), ("m", 60), ("s", 1)) if seconds % size == 0)
 
 
 def _utc(ms: int | None) -> str:

@@ -18,12 +18,13 @@ from evaluation.prices.study_report import (
     StudyReport,
     counts_in_words,
     study_report,
-    tables_of,
+    study_sheets,
 )
 from evaluation.prices.trades import TradeRules
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, say_result
-from newsproof.app.invocation import figures_table as table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import UNWRAPPED, json_line, say_result
+from newsproof.app.sheet import figures_table as table
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.printable import counted, printable_line
@@ -164,8 +165,7 @@ async def show_study(
 def _print_study(report: StudyReport, name: str) -> None:
     for said in counts_in_words(report, name):
         say_result(said)
-    for title, columns, rows in (one for returns in TITLES for one in tables_of(report.study, returns)):
-        names = ("", "group", "after", "confidence")
-        table(columns, rows, title=title, right=[name for name in columns if name not in names])
+    for sheet in (one for returns in TITLES for one in study_sheets(report.study, returns)):
+        sheet.print(piped=UNWRAPPED)
     for warning in report.warnings:
         say_result(f"! {warning}")

@@ -8,19 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaluation.replay.log_file import pack_journal, read_log_file
-from infra.offline.sample_news import SAMPLE_NEWS, sample_news
+from infra.offline.sample_news import sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
-from infra.settings.verification import FULL_PIPELINE
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.data_access import open_log
 from newsproof.app.invocation import Invocation
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.run.demo_pipeline import Follower, demo_settings
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
-from schemas.events import TERMINAL_NAMES
-from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 
 END_WITHIN_S = 600.0
@@ -44,25 +42,17 @@ async def _recorded(settings: Settings) -> bytes:
     """Run the sample as the demo does, but with the scripted model, which reads its prompt."""
     with tempfile.TemporaryDirectory(prefix="newsproof-sample-") as directory:
         async with ScriptedServer() as models:
-            at = settings.model_copy(
-                update={
-                    **FULL_PIPELINE,
-                    "trusted_sources": SAMPLE_NEWS,
-                    "search_requests_per_message": 0,
-                    "newsproof_mode": "simulated",
-                    "scripted_model_url": models.url,
-                    "tool_scrape_enabled": True,
-                    "newsproof_data_dir": Path(directory),
-                    "kafka_bootstrap_servers": None,
-                    "clickhouse_url": None,
-                    "topic_replication": 1,
-                    "metrics_port": None,
-                    "publish_preliminary": False,
-                    # Simulated prices count against the budget; the whole sample must be judged.
-                    "deep_analysis_monthly_budget": 1000.0,
-                    "deep_analysis_tool_daily_limit": 100_000,
-                }
-            )
+            changes = {
+                "search_requests_per_message": 0,
+                "newsproof_mode": "simulated",
+                "scripted_model_url": models.url,
+                "tool_scrape_enabled": True,
+                "newsproof_data_dir": Path(directory),
+                # Simulated prices count against the budget; the whole sample must be judged.
+                "deep_analysis_monthly_budget": 1000.0,
+                "deep_analysis_tool_daily_limit": 100_000,
+            }
+            at = demo_settings(settings, live=False).model_copy(update=changes)
             async with pipeline(at) as running:
                 await _sample_through(running.settings)
                 return await pack_journal(address_of(running.settings), topics_of(running.settings))
@@ -70,37 +60,15 @@ async def _recorded(settings: Settings) -> bytes:
 
 async def _sample_through(settings: Settings) -> None:
     address, topics, items = address_of(settings), topics_of(settings), sample_news()
-    async with address.producer(linger_ms=0) as producer:
+    cases: set[str] = set()
+    async with Follower(settings, topics) as follower, address.producer(linger_ms=0) as producer:
         for first in range(0, len(items), AT_ONCE):
-            group = items[first : first + AT_ONCE]
-            for item in group:
+            for item in items[first : first + AT_ONCE]:
                 news, value = checked_news(item, now=datetime.now(UTC))
                 await producer.send_and_wait(topics.news, value, key=news.key)
-            await _ended(settings, {n.case_id for n in group})
-    signalled = await _ended(settings, {n.case_id for n in items})
-    await _published(settings, signalled)
-
-
-async def _ended(settings: Settings, cases: set[str]) -> int:
-    """Wait until these cases have ended; return the number of signal revisions in the journal."""
-    from infra.kafka.topics import offsets_of, read_range
-
-    address, topic = address_of(settings), topics_of(settings).cases
-    try:
-        async with asyncio.timeout(END_WITHIN_S):
-            while True:
-                bounds = await offsets_of(address, topic)
-                parts = {tp: JournalFold(partitions=len(bounds)) for tp in bounds}
-                left, signals = set(cases), 0
-                async for tp, records in read_range(address, bounds):
-                    for env, _ in parts[tp].accept(records):
-                        left -= {env.case_id} if env.type in TERMINAL_NAMES else set()
-                        signals += env.type == "newsproof.signal_synthesized"
-                if not left:
-                    return signals
-                await asyncio.sleep(0.05)
-    except TimeoutError as exc:
-        raise TransientError(f"a case of the sample has not ended within {END_WITHIN_S:g} s: try again") from exc
+                cases.add(item.case_id)
+            ends = await follower.until(lambda seen: len(cases - seen.finished), lambda _seen: None)
+    await _published(settings, ends.signals)
 
 
 async def _published(settings: Settings, wanted: int) -> None:

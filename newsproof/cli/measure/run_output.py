@@ -22,10 +22,10 @@ from evaluation.runs.estimate import Estimate
 from evaluation.runs.plan import RunPlan
 from newsproof.app import exits
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, figures_table, json_line, say_result, table
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.app.terminal import as_started, command_name
-from newsproof.cli.read.case_replay import money
+from newsproof.app.sheet import advise, figures_table, json_line, money, say_result, table
+from newsproof.app.terminal import command_name
 from newsproof.report.run_name import run_name
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
@@ -54,8 +54,8 @@ async def show_dry_run(
             return
         _print_estimate(plan, found)
         if found.cases and (said := code_change_note(about, options=plan.range_options)):
-            say_result(as_started(said))
-        say_result(as_started(found.can_show))
+            advise(said)
+        advise(found.can_show)
 
 
 def _warn_of_today(plan: RunPlan) -> None:

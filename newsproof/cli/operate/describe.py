@@ -20,18 +20,9 @@ from infra.origin import written_in
 from infra.settings import SUBJECTS, Settings
 from infra.settings.endpoints import gateways, key_name
 from newsproof.app import exits
-from newsproof.app.invocation import (
-    UNWRAPPED,
-    Invocation,
-    json_line,
-    json_lines,
-    markdown_table,
-    of,
-    run,
-    say_result,
-    table,
-)
-from newsproof.cli.options import JsonObject, commands, json_flag
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, json_line, json_lines, say_result, table
+from newsproof.cli.options import JsonObject, argument, commands, json_flag, option
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from schemas.events import BY_WIRE_NAME, PREFIX, SCHEMA_VERSIONS
@@ -52,7 +43,7 @@ app.add_typer(schemas, name="schemas")
 def config(
     ctx: typer.Context,
     as_json: Annotated[bool, json_flag("Print JSON, one setting per line.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md.")] = False,
+    markdown: Annotated[bool, option("Print docs/settings.md.", "--markdown")] = False,
 ) -> None:
     """Show every setting, its value and its origin. Secrets are masked."""
     if markdown:
@@ -61,19 +52,13 @@ def config(
     invocation = of(ctx)
     given = frozenset({"newsproof_data_dir"} if invocation.data_dir is not None else ())
     shown = views(invocation.settings(), given=given, env_file=invocation.env_file)
-    if as_json:
-        json_lines(shown)
-        return
-    table(
-        ("setting", "value", "from", "meaning"),
-        [(v.name, v.value, v.origin, v.description) for v in shown],
-        piped=UNWRAPPED,
-    )
+    columns: Columns = {"setting": "name", "value": "value", "from": "origin", "meaning": "description"}
+    Sheet.of(shown, columns).show(as_json=as_json, piped=UNWRAPPED)
 
 
 @app.command()
 def prompts(
-    name: Annotated[str | None, typer.Argument(help="Prompt to print, as NAME or NAME@VERSION.")] = None,
+    name: Annotated[str | None, argument("Prompt to print, as NAME or NAME@VERSION.")] = None,
     as_json: Annotated[bool, json_flag("Print JSON, one prompt per line.")] = False,
 ) -> None:
     """List every version of every prompt with its tier and hash. New cases use the newest version of each."""
@@ -87,28 +72,22 @@ def prompts(
         json_line(known[wanted]) if as_json else say_result(known[wanted].text.rstrip())
         return
     current = {p.hash for p in load_prompts().values()}
-    if as_json:
-        json_lines(all_prompts())
-        return
-    rows = [
-        (
-            p.name,
-            p.version,
-            p.tier,
-            "yes" if p.schema else "–",
-            p.max_output_tokens,
-            p.hash,
-            "yes" if p.hash in current else "",
-        )
-        for p in all_prompts()
-    ]
-    table(("prompt", "version", "tier", "schema", "max tokens", "hash", "in use"), rows, right=("max tokens",))
+    columns: Columns = {
+        "prompt": "name",
+        "version": "version",
+        "tier": "tier",
+        "schema": lambda prompt: "yes" if prompt.schema else "–",
+        "max tokens": "max_output_tokens",
+        "hash": "hash",
+        "in use": lambda prompt: "yes" if prompt.hash in current else "",
+    }
+    Sheet.of(all_prompts(), columns).show(as_json=as_json)
 
 
 @schemas.command()
 def export(
     directory: Annotated[
-        Path | None, typer.Argument(help="Output directory, one file per schema. Default: print one document.")
+        Path | None, argument("Output directory, one file per schema. Default: print one document.")
     ] = None,
 ) -> None:
     """Write the JSON Schema of news, signals, the configuration snapshot and every event."""
@@ -228,7 +207,7 @@ def settings_page() -> str:
         fields = [(f"`{name.upper()}`", Settings.model_fields[name]) for name in names]
         rows = [(name, _default(field), _accepts(field), field.description or "") for name, field in fields]
         columns = ("setting", "default", "accepts", "meaning")
-        made = markdown_table(columns, rows, escape=lambda cell: cell.replace("|", "\\|"))
+        made = Sheet(columns, rows).markdown(lambda cell: cell.replace("|", "\\|"))
         lines += ["", f"## {title}", "", made]
     return "\n".join(lines) + "\n"
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,17 +18,19 @@ import typer
 from infra.client_settings import ClientSettings
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, agreed, json_lines, of, run, say_result, table
+from newsproof.app.invocation import agreed, of, run
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.app.sheet import Columns, Sheet, json_lines, say_result
 from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonLines, commands
+from newsproof.cli.options import JsonLines, commands, option
+from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.errors import ConfigError, NewsproofError
 
 if TYPE_CHECKING:
     from infra.market.source import Source
     from infra.settings import Settings
-    from newsproof.cli.operate.live_calls import CallPlan, Check, State
+    from newsproof.cli.operate.live_calls import CallPlan
     from streams.intake.feed_search import FeedSearch
 
 app = commands()
@@ -39,12 +41,9 @@ FREE_BYTES = 2 * 1024**3
 def doctor(
     ctx: typer.Context,
     live: Annotated[
-        bool,
-        typer.Option(
-            "--live", help="Make one cheap call to each service that live mode calls. Prints the price first."
-        ),
+        bool, option("Make one cheap call to each service that live mode calls. Prints the price first.", "--live")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation of --live.")] = False,
+    yes: Annotated[bool, option("Skip the confirmation of --live.", "--yes")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Check what is configured, reachable and missing, and what to set where.
@@ -64,19 +63,20 @@ def doctor(
     if nothing_tried:
         print(f"No calls made: {why}", file=sys.stderr)
     live = live and bool(plan.calls) and agreed(plan.question(), yes=yes)
-    healthy = run(diagnose(invocation, plan, live=live, as_json=as_json))
+    checks = run(diagnose(invocation.settings(), plan, live=live))
+    json_lines(checks) if as_json else _print(checks, live=live)
+    healthy = all(check.state != "missing" for check in checks)
     raise typer.Exit(exits.OK if healthy and not nothing_tried else exits.FINDING)
 
 
-async def diagnose(invocation: Invocation, plan: CallPlan, *, live: bool, as_json: bool) -> bool:
-    """Print every check; return True if nothing is missing.
+async def diagnose(settings: Settings, plan: CallPlan, *, live: bool) -> list[Check]:
+    """Return every check.
 
     ``plan``: the calls of live mode. With ``live``, they are made; otherwise they are listed, and only the model lists
     of local servers are read.
     """
     from newsproof.cli.operate.live_calls import make_calls
 
-    settings = invocation.settings()
     kafka, clickhouse, sources, feeds, calls = await asyncio.gather(
         _kafka(settings),
         _clickhouse(settings),
@@ -86,99 +86,66 @@ async def diagnose(invocation: Invocation, plan: CallPlan, *, live: bool, as_jso
     )
     await plan.close()
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
-    checks = [
-        _python(),
-        _disk(settings),
-        kafka,
-        clickhouse,
-        *fence,
-        *calls,
-        *_providers(settings),
-        *sources,
-        *_listened(settings),
-        _listener_key(settings),
-        *feeds,
-    ]
-    _print(checks, as_json=as_json, live=live)
-    return all(check.state != "missing" for check in checks)
+    python = ok("Python", f"{sys.version.split()[0]} at {sys.executable}")
+    servers = [python, _disk(settings), kafka, clickhouse, *fence]
+    listener = [*_listened(settings), _listener_key(settings)]
+    return [*servers, *calls, *_providers(settings), *sources, *listener, *feeds]
 
 
 async def _unmade_calls(plan: CallPlan) -> list[Check]:
-    from newsproof.cli.operate.live_calls import Check, check_list
+    from newsproof.cli.operate.live_calls import check_list
 
     found = await asyncio.gather(*(check_list(one, []) for one in plan.lists if one.keyless))
-    calls = [Check(name=one.name, state="note", found="configured, not tried", do=_TRY) for one in plan.calls]
+    calls = [note(one.name, "configured, not tried", _TRY) for one in plan.calls]
     return [*calls, *(check for of_list in found for check in of_list)]
 
 
 _TRY = "newsproof doctor --live"
 
 
-def _print(checks: Iterable[Check], *, as_json: bool, live: bool) -> None:
-    if as_json:
-        json_lines(checks)
-        return
-    table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, as_started(c.do)) for c in checks])
-    missing = [c.name for c in checks if c.state == "missing"]
+def _print(checks: Sequence[Check], *, live: bool) -> None:
+    columns: Columns = {"": "state", "what": "name", "found": "found", "what to do": lambda check: as_started(check.do)}
+    Sheet.of(checks, columns).print()
+    unmet = [c.name for c in checks if c.state == "missing"]
     notes = sum(c.state == "note" for c in checks)
-    say_result(
-        f"To fix: {', '.join(missing)}."
-        if missing
-        else f"{'All calls succeeded' if live else 'Nothing is missing, as far as this can be checked without a call'}. Notes: {notes}."
-    )
-
-
-def _python() -> Check:
-    from newsproof.cli.operate.live_calls import Check
-
-    return Check(name="Python", state="ok", found=f"{sys.version.split()[0]} at {sys.executable}")
+    well = "All calls succeeded" if live else "Nothing is missing, as far as this can be checked without a call"
+    say_result(f"To fix: {', '.join(unmet)}." if unmet else f"{well}. Notes: {notes}.")
 
 
 def _disk(settings: Settings) -> Check:
-    from newsproof.cli.operate.live_calls import Check
-
     directory = settings.newsproof_data_dir.absolute()
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     found = f"{directory}, {free / 1024**3:.1f} GiB free"
     if not os.access(existing, os.W_OK | os.X_OK):
-        return Check(
-            name="data directory",
-            state="missing",
-            found=f"{directory} is not writable",
-            do="set NEWSPROOF_DATA_DIR to a directory that you can write to",
-        )
+        do = "set NEWSPROOF_DATA_DIR to a directory that you can write to"
+        return missing("data directory", f"{directory} is not writable", do)
     if free < FREE_BYTES:
-        return Check(name="data directory", state="note", found=found, do="free some space: the log is kept forever")
-    return Check(name="data directory", state="ok", found=found)
+        return note("data directory", found, "free some space: the log is kept forever")
+    return ok("data directory", found)
 
 
 async def _kafka(settings: Settings) -> Check:
     from newsproof.app.composition import address_of, topics_of
-    from newsproof.cli.operate.live_calls import Check
 
     if not settings.kafka_bootstrap_servers:
         address = await running_kafka(settings.newsproof_data_dir / "kafka")
         if address is None:
             return _embedded_java()
-        return Check(name="Kafka", state="ok", found=f"embedded, running at {address}")
+        return ok("Kafka", f"embedded, running at {address}")
     try:
         async with asyncio.timeout(15), address_of(settings).admin() as admin:
             topics = set(await admin.list_topics())
     except (NewsproofError, TimeoutError) as exc:
-        return Check(name="Kafka", state="missing", found=str(exc) or "no response within 15 s", do=_START_KAFKA)
+        return missing("Kafka", str(exc) or "no response within 15 s", _START_KAFKA)
     at = f"reachable at {settings.kafka_bootstrap_servers}"
     if topics_of(settings).cases not in topics:
-        return Check(
-            name="Kafka", state="note", found=f"{at}, but its topics are missing", do="newsproof topics create"
-        )
-    return Check(name="Kafka", state="ok", found=at)
+        return note("Kafka", f"{at}, but its topics are missing", "newsproof topics create")
+    return ok("Kafka", at)
 
 
 def engine_fence(version: int) -> Check:
     """Check the sandbox of the embedded ClickHouse. ``version``: the kernel's Landlock ABI version, 0 without it."""
-    from newsproof.cli.operate.live_calls import Check
-
     name = "ClickHouse sandbox"
     if version < FILES_SINCE:
         found = (
@@ -187,14 +154,14 @@ def engine_fence(version: int) -> Check:
         do = (
             "Linux 5.13 or later (with landlock among CONFIG_LSM), or CLICKHOUSE_URL of a server that another user runs"
         )
-        return Check(name=name, state="note", found=found, do=do)
+        return note(name, found, do)
     if version < NETWORK_SINCE:
         found = f"Landlock {version}: the embedded ClickHouse can only access its own folders, but can open connections"
-        return Check(name=name, state="note", found=found, do="use Linux 6.7 or later to block connections, too")
+        return note(name, found, "use Linux 6.7 or later to block connections, too")
     found = (
         f"Landlock {version}: the embedded ClickHouse can only access its own folders and cannot open TCP connections"
     )
-    return Check(name=name, state="ok", found=found)
+    return ok(name, found)
 
 
 _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
@@ -202,108 +169,85 @@ _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an
 
 def _embedded_java() -> Check:
     from infra.embedded.kafka.java import find_java
-    from newsproof.cli.operate.live_calls import Check
 
     try:
         java = find_java()
     except ConfigError as exc:
-        return Check(name="Kafka", state="missing", found="embedded, but no working Java was found", do=str(exc))
+        return missing("Kafka", "embedded, but no working Java was found", str(exc))
     found = f"embedded, not running (Java {java.major} at {java.path})"
-    return Check(name="Kafka", state="ok", found=found, do="nothing: commands start it when needed")
+    return ok("Kafka", found, "nothing: commands start it when needed")
 
 
 async def _clickhouse(settings: Settings) -> Check:
     from newsproof.app.composition import clickhouse_of
-    from newsproof.cli.operate.live_calls import Check
 
     if not settings.clickhouse_url:
         url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
         found = f"embedded, running at {url}" if url else "embedded, not running"
-        return Check(
-            name="ClickHouse", state="ok", found=found, do="" if url else "nothing: commands start it when needed"
-        )
+        return ok("ClickHouse", found, "" if url else "nothing: commands start it when needed")
     try:
         async with asyncio.timeout(15), clickhouse_of(settings) as client:
             version = (await client.query("SELECT version()")).rows[0][0]
     except (NewsproofError, TimeoutError) as exc:
-        return Check(
-            name="ClickHouse",
-            state="missing",
-            found=str(exc) or "no response within 15 s",
-            do="start it, correct CLICKHOUSE_URL, or unset it to use the embedded ClickHouse",
-        )
-    return Check(name="ClickHouse", state="ok", found=f"version {version}")
+        do = "start it, correct CLICKHOUSE_URL, or unset it to use the embedded ClickHouse"
+        return missing("ClickHouse", str(exc) or "no response within 15 s", do)
+    return ok("ClickHouse", f"version {version}")
 
 
 def _providers(settings: Settings) -> list[Check]:
     from newsproof.app.composition import mode_in_words, refuse_unusable
-    from newsproof.cli.operate.live_calls import Check
 
-    checks = [Check(name="mode", state="ok", found=mode_in_words(settings))]
-    if settings.mode != "live":
-        checks[0] = Check(
-            name="mode",
-            state="note",
-            found=mode_in_words(settings),
-            do="for real signals, set GEMINI_API_KEY in the environment or in .env; TAVILY_API_KEY adds a news search",
-        )
+    do = "for real signals, set GEMINI_API_KEY in the environment or in .env; TAVILY_API_KEY adds a news search"
+    mode, is_live = mode_in_words(settings), settings.mode == "live"
+    checks = [ok("mode", mode) if is_live else note("mode", mode, do)]
     try:
         refuse_unusable(settings)
     except ConfigError as exc:
-        checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
+        checks.append(missing("providers", "a key or a name is missing", str(exc)))
     else:
         ignored = ignored_options(settings)
         do = "remove it from MODEL_OPTIONS, or choose another model in MODEL_TASKS"
-        checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
+        checks += [note("MODEL_OPTIONS", one, do) for one in ignored]
     checks += _model_providers(settings)
     checks += [*_search_providers(settings), *_pages(settings), *_search_roles(settings), *_left_off(settings)]
-    if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
-        checks.append(
-            Check(
-                name="deep path",
-                state="note",
-                found="DEEP_ANALYSIS_TOOLS_ENABLED is false: workers use the single-pass analysis for every case",
-                do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share of cases (`up` sets both)",
-            )
-        )
+    if is_live and not settings.deep_analysis_tools_enabled:
+        found = "DEEP_ANALYSIS_TOOLS_ENABLED is false: workers use the single-pass analysis for every case"
+        do = "set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share of cases (`up` sets both)"
+        checks.append(note("deep path", found, do))
     return checks
 
 
 def _listened(settings: Settings) -> list[Check]:
-    from infra.listeners.source import chosen, missing, own_file, sources_of
+    from infra.listeners import source as listed
     from newsproof.app.source_list import keys_of
-    from newsproof.cli.operate.live_calls import Check
 
-    on = chosen(sources_of(own_file(settings)))
-    lacking = [(one, do) for one in on if (do := missing(one, settings.listener_contact, keys_of(settings)))]
+    on = listed.chosen(listed.sources_of(listed.own_file(settings)))
+    lacking = [(one, do) for one in on if (do := listed.missing(one, settings.listener_contact, keys_of(settings)))]
     found = f"{len(on) - len(lacking)} sources are on; `newsproof sources check` polls each of them"
-    left_out = [Check(name=f"source {one.id}", state="note", found="skipped", do=do) for one, do in lacking]
+    left_out = [note(f"source {one.id}", "skipped", do) for one, do in lacking]
     if not settings.listen:  # `newsproof listen` may still run, for a user who turned on a source with a key
         return [check for check, (one, _) in zip(left_out, lacking, strict=True) if one.key]
-    return [Check(name="listener", state="ok", found=found), *left_out]
+    return [ok("listener", found), *left_out]
 
 
 def _listener_key(settings: Settings) -> Check:
     from infra.listeners.mark import keys_at_hand
     from newsproof.app.source_list import NO_KEY, NO_KEY_DO
-    from newsproof.cli.operate.live_calls import Check
 
     name = "listener's key"
     try:
         keys = keys_at_hand(settings)
     except ConfigError as exc:
-        return Check(name=name, state="missing", found="unreadable", do=str(exc))
+        return missing(name, "unreadable", str(exc))
     if keys:
-        return Check(name=name, state="ok", found="available: signatures of the listener's news can be checked")
+        return ok(name, "available: signatures of the listener's news can be checked")
     if settings.kafka_bootstrap_servers is None:
-        return Check(name=name, state="ok", found="none yet: `newsproof up` generates it")
-    return Check(name=name, state="note", found=NO_KEY, do=NO_KEY_DO)
+        return ok(name, "none yet: `newsproof up` generates it")
+    return note(name, NO_KEY, NO_KEY_DO)
 
 
 def _left_off(settings: Settings) -> list[Check]:
     """Return a note for each source that live mode could use and does not, with what it would add."""
-    from newsproof.cli.operate.live_calls import Check
-
     if settings.mode != "live":
         return []
     off: tuple[tuple[bool, str, str], ...] = (
@@ -323,9 +267,7 @@ def _left_off(settings: Settings) -> list[Check]:
             "TOOL_PRICE_ENABLED, TOOL_MACRO_ENABLED, TOOL_ONCHAIN_ENABLED=true: free data to check claims against",
         ),
     )
-    return [
-        Check(name=name, state="note", found="not or only partly configured", do=do) for lacks, name, do in off if lacks
-    ]
+    return [note(name, "not or only partly configured", do) for lacks, name, do in off if lacks]
 
 
 def _model_providers(settings: Settings) -> list[Check]:
@@ -334,7 +276,6 @@ def _model_providers(settings: Settings) -> list[Check]:
     Ollama and llama-server have an address by default, so they are skipped unless ``MODEL_*`` names them.
     """
     from infra.models import providers
-    from newsproof.cli.operate.live_calls import Check
 
     chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
     named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
@@ -357,38 +298,28 @@ def _search_providers(settings: Settings) -> list[Check]:
     """Return one check per search provider: whether it is used, and which setting to change to use it."""
     from infra.search import KEYLESS, PROVIDERS, is_keyless_default, provider_names
     from newsproof.app.composition import opens_pages
-    from newsproof.cli.operate.live_calls import Check
 
     named, checks = provider_names(settings), []
-    by_default = is_keyless_default(settings)
+    is_live, by_default = settings.mode == "live", is_keyless_default(settings)
     for provider in PROVIDERS.values():
-        name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
-        if missing is not None:
-            state: State = "note"
-            found = "listed, but skipped" if provider.name in named else "not configured"
-            checks.append(Check(name=name, state=state, found=found, do=missing))
+        name = f"search ({provider.name}, {provider.about})"
+        if (do := provider.missing(settings)) is not None:
+            checks.append(note(name, "listed, but skipped" if provider.name in named else "not configured", do))
         elif provider.name not in named:
             do = f"add {provider.name} to DEEP_ANALYSIS_SEARCH_PROVIDER to use it"
-            checks.append(Check(name=name, state="ok", found="configured, not listed", do=do))
+            checks.append(ok(name, "configured, not listed", do))
+        elif by_default and provider.name == KEYLESS and is_live:
+            opened = "the best pages are opened"
+            texts = opened if opens_pages(settings) else "only titles are judged: TOOL_SCRAPE_ENABLED=false"
+            checks.append(note(name, f"in use because no search key is set; {texts}", _WHY_A_KEY))
         else:
-            asked = "in use" if settings.mode == "live" else "configured"
-            if by_default and provider.name == KEYLESS and settings.mode == "live":
-                texts = (
-                    "the best pages are opened"
-                    if opens_pages(settings)
-                    else "only titles are judged: TOOL_SCRAPE_ENABLED=false"
-                )
-                found = f"in use because no search key is set; {texts}"
-                checks.append(Check(name=name, state="note", found=found, do=_WHY_A_KEY))
-            else:
-                checks.append(Check(name=name, state="ok", found=asked))
+            checks.append(ok(name, "in use" if is_live else "configured"))
     return checks
 
 
 def _pages(settings: Settings) -> list[Check]:
     """Return a note if live searches are judged by their results alone, which rarely date official pages."""
     from newsproof.app.composition import opens_pages
-    from newsproof.cli.operate.live_calls import Check
 
     if (
         settings.mode != "live"
@@ -402,18 +333,17 @@ def _pages(settings: Settings) -> list[Check]:
     except ConfigError:
         return []  # no provider is usable, which has its own check
     found = "not opened: an official page without a date cannot confirm a claim alone"
-    return [Check(name="pages", state="note", found=found, do="set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
+    return [note("pages", found, "set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
 
 
 def _search_roles(settings: Settings) -> list[Check]:
     """Return a note for each search role that no event uses."""
     from agents.planning.providers import unreached_roles
     from newsproof.app.composition import tables_of
-    from newsproof.cli.operate.live_calls import Check
 
     do = "nothing, or give an event this role, such as SEARCH_ROLES=event:governance=%s"
     roles = unreached_roles(tables_of(settings))
-    return [Check(name=f"search role {r}", state="note", found="no event uses it", do=do % r) for r in roles]
+    return [note(f"search role {r}", "no event uses it", do % r) for r in roles]
 
 
 WITHIN_S = 5.0
@@ -427,15 +357,14 @@ async def check_chat_sources(settings: Settings) -> list[Check]:
     note, because the chat continues without it and names it in its answers. Modes other than live have one check.
     """
     from infra.market.ports import live_research
-    from newsproof.cli.operate.live_calls import Check
 
     if settings.mode != "live":
         found = f"synthetic data, labelled {settings.mode}: no outside source is called"
-        return [Check(name="chat data", state="note", found=found, do="live mode uses real data; no key is needed")]
+        return [note("chat data", found, "live mode uses real data; no key is needed")]
     try:
         ports = live_research(settings).values()
     except ConfigError as exc:
-        return [Check(name="chat data", state="missing", found="an address or a key is invalid", do=str(exc))]
+        return [missing("chat data", "an address or a key is invalid", str(exc))]
     sources = {source.offered.name: source for port in ports for source in port.sources}
     checks = await asyncio.gather(*map(_check_source, sources.values()))
     for port in ports:
@@ -443,12 +372,10 @@ async def check_chat_sources(settings: Settings) -> list[Check]:
     if settings.coinmetrics_enabled:
         return checks
     name, do = "chat data (Coin Metrics, exchange flows)", "set COINMETRICS_ENABLED=true (non-commercial use)"
-    return [*checks, Check(name=name, state="note", found="turned off", do=do)]
+    return [*checks, note(name, "turned off", do)]
 
 
 async def _check_source(source: Source) -> Check:
-    from newsproof.cli.operate.live_calls import Check
-
     service = source.offered
     name = f"chat data ({service.name}, {service.about})"
     key = (
@@ -458,15 +385,13 @@ async def _check_source(source: Source) -> Check:
         status = await source.probe(WITHIN_S)
     except NewsproofError as exc:
         do = f"check the network, or correct {service.address_setting}; the chat continues without it and says so"
-        return Check(name=name, state="note", found=f"{str(exc).partition(';')[0]}{key}", do=do)
+        return note(name, f"{str(exc).partition(';')[0]}{key}", do)
     if status >= 500 or status == _REFUSES_THE_PLACE:
         why = "it does not serve this network" if status == _REFUSES_THE_PLACE else "it is down"
-        return Check(
-            name=name, state="note", found=f"returns status {status}{key}", do=f"nothing: {why}, and the chat says so"
-        )
+        return note(name, f"returns status {status}{key}", f"nothing: {why}, and the chat says so")
     optional = bool(service.key_setting) and source.key is None
     do = f"optional: {service.key_setting}, for {service.key_adds}" if optional else ""
-    return Check(name=name, state="ok", found=f"reachable{key}", do=do)
+    return ok(name, f"reachable{key}", do)
 
 
 _LISTEN = "newsproof up --listen"
@@ -476,7 +401,6 @@ async def check_feeds(settings: Settings) -> list[Check]:
     """Check how many items the search ``feeds`` finds in the log, as a worker reads it. Empty if it is not in use."""
     from infra.search import FEEDS, provider_names
     from newsproof.app.composition import feed_search
-    from newsproof.cli.operate.live_calls import Check
     from newsproof.sdk.client import running_kafka_of
 
     if settings.mode != "live" or not settings.tool_search_enabled or FEEDS not in provider_names(settings):
@@ -486,15 +410,15 @@ async def check_feeds(settings: Settings) -> list[Check]:
     try:
         address = await running_kafka_of(ClientSettings.of(settings))
         if address is None:
-            return [Check(name=name, state="note", found="unknown: Kafka is not running", do=_LISTEN)]
+            return [note(name, "unknown: Kafka is not running", _LISTEN)]
         search = feed_search(settings, lambda: address)
         held = await search.read_to_the_ends()
     except NewsproofError as exc:
-        return [Check(name=name, state="note", found=str(exc), do="correct that, then run newsproof doctor again")]
+        return [note(name, str(exc), "correct that, then run newsproof doctor again")]
     finally:
         if search is not None:
             await search.close()
     if not held:
         found = "no items from listed sources in the last 7 days, so this search fails"
-        return [Check(name=name, state="note", found=found, do=_LISTEN)]
-    return [Check(name=name, state="ok", found=f"{held:,} from the last 7 days")]
+        return [note(name, found, _LISTEN)]
+    return [ok(name, f"{held:,} from the last 7 days")]

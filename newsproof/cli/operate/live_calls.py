@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
-from typing import Literal
 
 import msgspec
 
@@ -27,6 +26,7 @@ from infra.redaction import redacted
 from infra.search import FEEDS
 from infra.settings import Settings
 from newsproof.app.composition import live_models, live_pages, live_search, opens_pages
+from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.effects import (
     CallModel,
     Effect,
@@ -42,17 +42,6 @@ from schemas.effects import (
 )
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from streams.effects.host import may_have_cost
-
-State = Literal["ok", "note", "missing"]
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one check. ``missing`` must be fixed; ``note`` is for information."""
-
-    name: str
-    state: State
-    found: str
-    do: str = ""
 
 
 class CallCheck(Check, frozen=True, kw_only=True):
@@ -325,7 +314,7 @@ def _spent(made: Iterable[CallCheck]) -> list[Check]:
     unknown = sum(row.cost_usd is None for row in rows)
     beside = f"; {unknown} of unknown cost, at most the price printed before" if unknown else ""
     found = f"{len(rows)} call(s), {known.normalize():f} USD, not counted in the budget{beside}"
-    return [Check(name="cost of this check", state="ok", found=found)]
+    return [ok("cost of this check", found)]
 
 
 def is_same_model(requested: str, named: str) -> bool:
@@ -364,10 +353,10 @@ def _clock(heard: Iterable[Overheard]) -> list[Check]:
         return []
     host, most = max(found.items(), key=lambda one: abs(one[1]))
     if abs(most) <= MAX_SKEW_S:
-        return [Check(name="clock", state="ok", found=f"within {MAX_SKEW_S:g} s of {len(found)} server(s)")]
+        return [ok("clock", f"within {MAX_SKEW_S:g} s of {len(found)} server(s)")]
     which = "ahead of" if most > 0 else "behind"
     do = "set this machine's clock (timedatectl set-ntp true): it dates cases and limits searches"
-    return [Check(name="clock", state="note", found=f"{abs(most):.0f} s {which} the clock of {host}", do=do)]
+    return [note("clock", f"{abs(most):.0f} s {which} the clock of {host}", do)]
 
 
 async def check_list(
@@ -397,17 +386,15 @@ async def refuse_silent_servers(plan: CallPlan) -> None:
         rows = [row for one in plan.lists if one.keyless for row in await check_list(one, [])]
     finally:
         await plan.close()
-    if missing := [f"{row.name}: {row.found}; {row.do}" for row in rows if row.state == "missing"]:
-        raise ConfigError("\n".join(missing))
+    if unmet := [f"{row.name}: {row.found}; {row.do}" for row in rows if row.state == "missing"]:
+        raise ConfigError("\n".join(unmet))
 
 
 def _no_list(name: str, exc: NewsproofError) -> Check:
     if isinstance(exc, PermanentError) and exc.status in _NO_LIST:
-        return Check(
-            name=name, state="note", found=f"it has no model list ({exc.status}), so the names were not checked"
-        )
+        return note(name, f"it has no model list ({exc.status}), so the names were not checked")
     kind = exc.kind if isinstance(exc, PermanentError | TransientError) else "invalid_output"
-    return Check(name=name, state="missing", found=f"no list ({kind})", do=redacted(str(exc)))
+    return missing(name, f"no list ({kind})", redacted(str(exc)))
 
 
 def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...], answered: bool) -> Check:
@@ -416,14 +403,9 @@ def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...
     if entry is None and one.provider == "llamacpp" and len(found) == 1:
         entry = found[0]  # llama-server with one model ignores the name
     if entry is None and answered:
-        return Check(name=name, state="note", found=f"{model} is not among its {len(found)} models, but it responded")
+        return note(name, f"{model} is not among its {len(found)} models, but it responded")
     if entry is None:
-        return Check(
-            name=name,
-            state="missing",
-            found=f"{model} is not among its {len(found)} models",
-            do=_instead(model, by_name),
-        )
+        return missing(name, f"{model} is not among its {len(found)} models", _instead(model, by_name))
     state, words, do = _holds(one, entry)
     return Check(name=name, state=state, found=f"{model} is among its {len(found)} models{words}", do=do)
 

@@ -11,10 +11,11 @@ import typer
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read, open_log
 from newsproof.app.dead_letters import Choice, DeadLetter, DeadLetters, chosen_of, named, replacement_of
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.terminal import as_started, bytes_of_output
-from newsproof.cli.options import JsonLines, ListGroup, commands
+from newsproof.app.sheet import SECOND, Columns, Sheet, advise, json_line, json_lines, say_result, table
+from newsproof.app.terminal import bytes_of_output
+from newsproof.cli.options import JsonLines, ListGroup, argument, command, commands, option
 from schemas.budget import UNLISTED, VERIFICATIONS, LimitsSet, nano_usd, usd_of
 from schemas.printable import counted, shortened
 
@@ -35,160 +36,21 @@ app.add_typer(topics, name="topics")
 app.add_typer(dlq, name="dlq")
 
 
-@app.command()
-def audit(ctx: typer.Context, as_json: JsonLines = False) -> None:
+@command(app, late_logs=True)
+async def audit(invocation: Invocation, as_json: JsonLines = False) -> int:
     """Check the whole log for lost, duplicate and forged records.
 
     Exit status 1 if a record is lost or duplicated, if a signal is forged or claims more than the search found, or if a case of a
     listed source lacks the listener's signature.
     """
-    report = run(audited(of(ctx)), late_logs=True)
-    if as_json:
-        json_line(report)
-    else:
-        from newsproof.report.audit import print_audit
+    from newsproof.report.audit import print_audit
 
-        print_audit(report)
-    raise typer.Exit(exits.OK if report.clean else exits.FINDING)
+    report = await _audited(invocation)
+    json_line(report) if as_json else print_audit(report)
+    return exits.OK if report.clean else exits.FINDING
 
 
-@topics.command()
-def create(ctx: typer.Context, as_json: JsonLines = False) -> None:
-    """Create missing topics, and check the partition counts of the others."""
-    run(create_topics(of(ctx), as_json=as_json))
-
-
-@topics.command()
-def describe(ctx: typer.Context, as_json: JsonLines = False) -> None:
-    """Show every topic with its partitions, records and settings."""
-
-    run(describe_topics(of(ctx), as_json=as_json))
-
-
-Which = Annotated[str, typer.Argument(metavar="ID", help="Dead letter id from `dlq list`, such as 2:17.")]
-
-
-@dlq.command("list")
-def list_letters(
-    ctx: typer.Context,
-    reason: Annotated[str | None, typer.Option(help="Only dead letters with this reason, such as not_json.")] = None,
-    as_json: JsonLines = False,
-) -> None:
-    """List dead letters with their reasons."""
-
-    run(show_dead_letters(of(ctx), reason=reason, as_json=as_json), late_logs=True)
-
-
-@dlq.command()
-def show(
-    ctx: typer.Context,
-    id: Which,
-    value: Annotated[
-        bool, typer.Option("--value", help="Print only the original bytes, to correct them in a file.")
-    ] = False,
-    as_json: JsonLines = False,
-) -> None:
-    """Show one dead letter: its reason and the original record."""
-
-    run(show_dead_letter(of(ctx), id, value_alone=value, as_json=as_json), late_logs=True)
-
-
-@dlq.command()
-def requeue(
-    ctx: typer.Context,
-    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Dead letters to send again.")] = None,
-    all_of_reason: Annotated[
-        str | None, typer.Option("--reason", help="Send all dead letters with this reason.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Send all dead letters that can be sent again.")] = False,
-    value: Annotated[
-        Path | None, typer.Option(help="Send this file's bytes instead of the original (one ID only).")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Include dead letters that were sent again before.")] = False,
-    as_json: JsonLines = False,
-) -> None:
-    """Send dead letters to their topic again, once you have fixed the cause."""
-    choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
-    run(requeue_dead_letters(of(ctx), choice, as_json=as_json))
-
-
-def letter_document(dead_letter: DeadLetter) -> dict[str, Any]:
-    about = {f: getattr(dead_letter, f) for f in DeadLetter.__struct_fields__ if f not in ("key", "value", "headers")}
-    return about | {
-        "key": None if dead_letter.key is None else dead_letter.key.decode("utf-8", "backslashreplace"),
-        "value": dead_letter.preview,
-        "headers": {k: v.decode("utf-8", "backslashreplace") for k, v in dead_letter.headers},
-    }
-
-
-async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_json: bool) -> None:
-    async with log_to_read(invocation) as log:
-        dead_letters = [
-            one for one in await DeadLetters(log.address, log.topics).read() if reason in (None, one.reason)
-        ]
-    if as_json:
-        json_lines(map(letter_document, dead_letters))
-        return
-    rows = [
-        (
-            one.id,
-            f"{one.at:%Y-%m-%d %H:%M:%S}",
-            f"{one.topic} {one.partition}:{one.offset}" if one.topic else f"case {(one.case or '?')[:8]}",
-            one.reason,
-            one.why,
-            "sent again" if one.requeued else "",
-            shortened(one.preview, 50),
-        )
-        for one in dead_letters
-    ]
-    table(
-        ("id", "when", "from", "reason", "why", "state", "value"),
-        rows,
-        title=counted(len(dead_letters), "dead letter"),
-    )
-
-
-async def show_dead_letter(invocation: Invocation, wanted: str, *, value_alone: bool, as_json: bool) -> None:
-    """Print one dead letter, with ``value_alone`` only its original bytes."""
-    async with log_to_read(invocation) as log:
-        dead_letter = named(await DeadLetters(log.address, log.topics).read(), wanted)
-    if value_alone:
-        _print_value(dead_letter.value or b"")
-    elif as_json:
-        json_line(letter_document(dead_letter))
-    else:
-        for name, value in letter_document(dead_letter).items():
-            say_result(f"{name:>10}  {value}")
-
-
-def _print_value(value: bytes) -> None:
-    """Write the bytes unchanged to a file or pipe, for correction and requeueing; to a terminal as printable text."""
-    output = bytes_of_output()
-    if output is None:
-        say_result(value.decode("utf-8", "replace"))
-    else:
-        output.write(value)
-        output.flush()
-
-
-async def requeue_dead_letters(invocation: Invocation, choice: Choice, *, as_json: bool) -> None:
-    """Send the chosen dead letters to their topic again.
-
-    Raises:
-        ConfigError: nothing or too much is chosen, or a dead letter cannot be sent again.
-    """
-    replacement = replacement_of(choice)
-    async with log_to_read(invocation) as log:
-        letters = DeadLetters(log.address, log.topics)
-        chosen = chosen_of(await letters.read(), choice, log.topics.news)
-        await letters.send(chosen, replacement)
-    if as_json:
-        json_line({"requeued": [dead_letter.id for dead_letter in chosen]})
-    else:
-        say_result(f"sent {len(chosen)} again: {', '.join(dead_letter.id for dead_letter in chosen) or 'none'}")
-
-
-async def audited(invocation: Invocation) -> AuditReport:
+async def _audited(invocation: Invocation) -> AuditReport:
     """Audit the log, and keep the result for `/metrics` and the page."""
     from infra.listeners.mark import keys_at_hand
     from newsproof.app.data_dir import keep_audit
@@ -205,13 +67,14 @@ async def audited(invocation: Invocation) -> AuditReport:
     return report
 
 
-async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
-    """Create the missing topics.
+@command(topics, "create")
+async def create_topics(invocation: Invocation, as_json: JsonLines = False) -> None:
+    """Create missing topics, and check the partition counts of the others.
 
     Raises:
         ConfigError: a topic exists with another partition count.
     """
-    from newsproof.app.processes.supervisor import prepare_topics
+    from newsproof.app.composition import prepare_topics
 
     settings = invocation.settings()
     async with servers(settings, clickhouse=False) as found:
@@ -224,8 +87,9 @@ async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
         say_result("All topics already exist.")
 
 
-async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
-    """Print partitions, number of offsets and configuration of each topic."""
+@command(topics, "describe")
+async def describe_topics(invocation: Invocation, as_json: JsonLines = False) -> None:
+    """Show every topic with its partitions, records and settings."""
     from infra.kafka.topics import offsets_of, topic_specs
     from newsproof.app.composition import address_of, topics_of
 
@@ -238,19 +102,10 @@ async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
             configs = await _topic_configs(admin, found)
         for name in names:
             bounds = await offsets_of(log.address, name) if name in existing else {}
-            rows.append(
-                {
-                    "topic": name,
-                    "exists": name in existing,
-                    "partitions": len(bounds),
-                    "offsets": sum(end - first for first, end in bounds.values()),
-                    **{key: configs.get(name, {}).get(key, "") for key in SHOWN},
-                }
-            )
-    if as_json:
-        json_lines(rows)
-        return
-    table(list(rows[0]), [list(row.values()) for row in rows], right=("partitions", "offsets"))
+            offsets = sum(end - first for first, end in bounds.values())
+            row = {"topic": name, "exists": name in existing, "partitions": len(bounds), "offsets": offsets}
+            rows.append(row | {key: configs.get(name, {}).get(key, "") for key in SHOWN})
+    Sheet.of(rows, {name: name for name in rows[0]}).show(as_json=as_json)
 
 
 async def _topic_configs(admin: Any, names: list[str]) -> dict[str, dict[str, str]]:
@@ -264,26 +119,110 @@ async def _topic_configs(admin: Any, names: list[str]) -> dict[str, dict[str, st
     return described
 
 
+Which = Annotated[str, argument("Dead letter id from `dlq list`, such as 2:17.", metavar="ID")]
+
+
+@command(dlq, "list", late_logs=True)
+async def list_letters(
+    invocation: Invocation,
+    reason: Annotated[str | None, option("Only dead letters with this reason, such as not_json.")] = None,
+    as_json: JsonLines = False,
+) -> None:
+    """List dead letters with their reasons."""
+    async with log_to_read(invocation) as log:
+        found = [one for one in await DeadLetters(log.address, log.topics).read() if reason in (None, one.reason)]
+    if as_json:
+        return json_lines(map(letter_document, found))
+    columns: Columns = {
+        "id": "id",
+        "when": ("at", SECOND),
+        "from": lambda one: (
+            f"{one.topic} {one.partition}:{one.offset}" if one.topic else f"case {(one.case or '?')[:8]}"
+        ),
+        "reason": "reason",
+        "why": "why",
+        "state": lambda one: "sent again" if one.requeued else "",
+        "value": lambda one: shortened(one.preview, 50),
+    }
+    Sheet.of(found, columns, title=counted(len(found), "dead letter")).print()
+
+
+@command(dlq, late_logs=True)
+async def show(
+    invocation: Invocation,
+    id: Which,
+    value: Annotated[bool, option("Print only the original bytes, to correct them in a file.", "--value")] = False,
+    as_json: JsonLines = False,
+) -> None:
+    """Show one dead letter: its reason and the original record."""
+    async with log_to_read(invocation) as log:
+        dead_letter = named(await DeadLetters(log.address, log.topics).read(), id)
+    if value:
+        _print_value(dead_letter.value or b"")
+    elif as_json:
+        json_line(letter_document(dead_letter))
+    else:
+        for name, shown in letter_document(dead_letter).items():
+            say_result(f"{name:>10}  {shown}")
+
+
+def _print_value(value: bytes) -> None:
+    """Write the bytes unchanged to a file or pipe, for correction and requeueing; to a terminal as printable text."""
+    output = bytes_of_output()
+    if output is None:
+        say_result(value.decode("utf-8", "replace"))
+    else:
+        output.write(value)
+        output.flush()
+
+
+@command(dlq)
+async def requeue(
+    invocation: Invocation,
+    id: Annotated[list[str] | None, argument("Dead letters to send again.", metavar="[ID]…")] = None,
+    all_of_reason: Annotated[str | None, option("Send all dead letters with this reason.", "--reason")] = None,
+    everything: Annotated[bool, option("Send all dead letters that can be sent again.", "--all")] = False,
+    value: Annotated[Path | None, option("Send this file's bytes instead of the original (one ID only).")] = None,
+    again: Annotated[bool, option("Include dead letters that were sent again before.", "--again")] = False,
+    as_json: JsonLines = False,
+) -> None:
+    """Send dead letters to their topic again, once you have fixed the cause.
+
+    Raises:
+        ConfigError: nothing or too much is chosen, or a dead letter cannot be sent again.
+    """
+    choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
+    replacement = replacement_of(choice)
+    async with log_to_read(invocation) as log:
+        letters = DeadLetters(log.address, log.topics)
+        chosen = chosen_of(await letters.read(), choice, log.topics.news)
+        await letters.send(chosen, replacement)
+    sent = [dead_letter.id for dead_letter in chosen]
+    json_line({"requeued": sent}) if as_json else say_result(f"sent {len(sent)} again: {', '.join(sent) or 'none'}")
+
+
+def letter_document(dead_letter: DeadLetter) -> dict[str, Any]:
+    about = {f: getattr(dead_letter, f) for f in DeadLetter.__struct_fields__ if f not in ("key", "value", "headers")}
+    return about | {
+        "key": None if dead_letter.key is None else dead_letter.key.decode("utf-8", "backslashreplace"),
+        "value": dead_letter.preview,
+        "headers": {k: v.decode("utf-8", "backslashreplace") for k, v in dead_letter.headers},
+    }
+
+
 NO_LIMITS = "The budget topic has no limits yet: a worker writes them when it starts (`newsproof up`)."
 
 
-@app.command()
-def budget(ctx: typer.Context, as_json: JsonLines = False) -> None:
+@command(app, late_logs=True)
+async def budget(invocation: Invocation, as_json: JsonLines = False) -> None:
     """Show the budget: limits, spending today and this month, what is left, denials and alerts."""
-    run(show_budget(of(ctx), as_json=as_json), late_logs=True)
-
-
-async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
     from streams.budget.reading import read_budget
     from streams.journal.clock import utc_now
 
     async with log_to_read(invocation) as log:
         state = await read_budget(log.address, log.topics)
     document = budget_document(state, utc_now())
-    if as_json:
-        json_line(document)
-    else:
-        _print_budget(document)
+    json_line(document) if as_json else _print_budget(document)
 
 
 def budget_document(state: BudgetState, now: datetime) -> dict[str, Any]:
@@ -322,23 +261,16 @@ def budget_document(state: BudgetState, now: datetime) -> dict[str, Any]:
 
 def _shares(limits: LimitsSet | None, day: DayBook) -> dict[str, Any]:
     """Return the used amount and the limit of each share of the day's budget."""
+
+    def units(kind: str) -> int:
+        return 0 if limits is None else getattr(limits, f"{kind}_units")
+
+    daily_usd = None if limits is None else usd_of(limits.daily_nano)
     return {
-        "units_investigation": {
-            "granted": day.units_investigation,
-            "limit": 0 if limits is None else limits.investigation_units,
-        },
-        "units_doubtful": {
-            "granted": day.units_doubtful,
-            "limit": 0 if limits is None else limits.doubtful_units,
-        },
-        "units_forced": {
-            "granted": day.units_forced,
-            "kept": 0 if limits is None else limits.forced_units,
-        },
-        "general_usd": {
-            "granted": usd_of(day.general),
-            "limit": None if limits is None else usd_of(limits.daily_nano),
-        },
+        "units_investigation": {"granted": day.units_investigation, "limit": units("investigation")},
+        "units_doubtful": {"granted": day.units_doubtful, "limit": units("doubtful")},
+        "units_forced": {"granted": day.units_forced, "kept": units("forced")},
+        "general_usd": {"granted": usd_of(day.general), "limit": daily_usd},
         "sources": {name: _source_group(limits, name, book) for name, book in sorted(day.groups.items())},
     }
 
@@ -365,21 +297,13 @@ def _amounts(pot: Money) -> dict[str, Any]:
 
 def _print_budget(document: dict[str, Any]) -> None:
     if document["limits"] is None:
-        say_result(as_started(NO_LIMITS))
+        advise(NO_LIMITS)
         return
     today, month = document["today"], document["month"]
-    rows = [
-        (
-            name,
-            f"{pot['limit_usd']:.4f}",
-            f"{pot['settled_usd']:.4f}",
-            f"{pot['unsettled_usd']:.4f}",
-            f"{pot['left_usd']:.4f}",
-        )
-        for name, pot in (("all calls", month["general"]), ("triage reserve", month["triage_reserve"]))
-    ]
-    columns = ("USD", "limit", "settled", "unsettled", "left")
-    table(columns, rows, title=f"{month['month']} (UTC)", right=columns[1:])
+    pots = (("all calls", month["general"]), ("triage reserve", month["triage_reserve"]))
+    amounts: Columns = {name: (f"{name}_usd", ".4f") for name in ("limit", "settled", "unsettled", "left")}
+    rows = [{"name": name, **pot} for name, pot in pots]
+    Sheet.of(rows, {"USD": "name", **amounts}, title=f"{month['month']} (UTC)").print()
     say_result(
         f"Today, {today['day']}: {today['units_granted']} of {document['limits'].daily_units} tool calls, "
         f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} USD unsettled."
@@ -400,7 +324,7 @@ def _print_budget(document: dict[str, Any]) -> None:
     if document["news_waits_because"]:
         say_result(f"News is waiting: {document['news_waits_because']}")
     if document["unreadable_records"]:
-        say_result(as_started(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`."))
+        advise(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`.")
 
 
 def _print_sources(sources: dict[str, dict[str, Any]]) -> None:

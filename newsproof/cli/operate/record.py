@@ -1,27 +1,43 @@
-"""``newsproof record``: a record of published signals that nobody can edit afterwards without being noticed."""
+"""``newsproof record`` and ``newsproof memory``: what is made of the log: a record of published signals that nobody can edit
+unnoticed, and the table that recall reads.
+"""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from infra.kafka.topics import ensure_topics
+from infra.clickhouse.columns import MEMORY
+from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.models.embeddings.hashing import EMBEDDING_MODEL
 from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
-from newsproof.app.servers import say_on_stderr
-from newsproof.cli.options import JsonLines, JsonReport, commands
+from newsproof.app.invocation import Invocation, parse_span
+from newsproof.app.servers import servers, with_data
+from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result
+from newsproof.cli.options import JsonLines, JsonReport, argument, command, commands, option
+from newsproof.cli.output import write_page
 from schemas.errors import ConfigError
 from schemas.printable import counted
-from schemas.record import DayFile, DayRoot, Proof, encode
+from schemas.record import DayRoot, Proof, encode
 from schemas.signals import Signal
+from schemas.topics import Topics
 
 if TYPE_CHECKING:
+    from aiokafka import TopicPartition
+
+    from agents.core.registry import Registry
+    from infra.clickhouse.client import ClickHouse
     from newsproof.report.track_record import TrackRecord
-    from streams.record.days import Difference
+    from streams.journal.fold import JournalFold
+    from streams.journal.log import Bounds
+    from streams.journal.reader import JournalReader
+
 
 app = commands()
 record = typer.Typer(
@@ -30,20 +46,32 @@ record = typer.Typer(
 )
 app.add_typer(record, name="record")
 
-Folder = Annotated[Path, typer.Option("--folder", help="Folder of the days' files.")]
-From = Annotated[str | None, typer.Option("--from", help="First UTC day, as YYYY-MM-DD.")]
-To = Annotated[str | None, typer.Option("--to", help="Last UTC day, inclusive.")]
+Folder = Annotated[Path, option("Folder of the days' files.", "--folder")]
+From = Annotated[str | None, option("First UTC day, as YYYY-MM-DD.", "--from")]
+To = Annotated[str | None, option("Last UTC day, inclusive.", "--to")]
 RECORD = Path("record")
 
 
-@record.command("publish")
-def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
+@command(record, "publish")
+async def publish_days(invocation: Invocation, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
     """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
 
     Put the folder where others keep copies, such as a public git repository. Whoever can write to the log can also write
     another record, but cannot change those copies.
     """
-    made = run(_publish(of(ctx), folder))
+    from streams.journal.log import KafkaLog
+    from streams.record.days import publish_days as publish
+
+    async with open_log(invocation) as log:
+        at = log.settings
+        # An installation of an older version lacks the topic.
+        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
+        async with log.address.producer(acks="all", enable_idempotence=True) as producer:
+
+            async def append(root: DayRoot) -> None:
+                await producer.send_and_wait(log.topics.record_roots, encode(root), key=root.day.encode(), partition=0)
+
+            made = await publish(KafkaLog(log.address), log.topics, folder, append, now=datetime.now(UTC))
     if as_json:
         return json_lines([file.root for file in made])
     for file in made:
@@ -54,70 +82,84 @@ def publish_command(ctx: typer.Context, folder: Folder = RECORD, as_json: JsonLi
         )
 
 
-@record.command("verify")
-def verify_command(
-    ctx: typer.Context,
+@command(record)
+async def verify(
+    invocation: Invocation,
     since: From = None,
     until: To = None,
     root: Annotated[
         list[Path] | None,
-        typer.Option(
+        option(
+            "A copy of a day's file that was kept elsewhere. Compares only the days of the copies. Repeatable.",
             "--root",
-            help="A copy of a day's file that was kept elsewhere. Compares only the days of the copies. Repeatable.",
         ),
     ] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,
-) -> None:
+) -> int:
     """Compare the log with the published record: list each signal that was changed, moved, removed or added.
 
     Exit status 1 if anything differs.
     """
-    days, found = run(_verify(of(ctx), folder, root or [], since=_day(since, "--from"), until=_day(until, "--to")))
+    from streams.journal.log import KafkaLog
+    from streams.record.days import read_file
+    from streams.record.days import verify as compare
+
+    first, last = _day(since, "--from"), _day(until, "--to")
+    files = [read_file(path) for path in root or []]
+    async with log_to_read(invocation) as log:
+        days, found = await compare(KafkaLog(log.address), log.topics, folder, since=first, until=last, files=files)
     if as_json:
         json_line({"days": len(days), "signals": sum(day.signals for day in days), "differences": found})
     elif found:
-        table(
-            ("day", "what", "signal", "revision", "how"),
-            [(d.day, d.kind, d.signal_id or "–", d.revision or "–", d.what) for d in found],
-            title=f"{counted(len(found), 'difference')} between the log and the published record",
-            right=("revision",),
-        )
+        columns: Columns = {
+            "day": "day",
+            "what": "kind",
+            "signal": lambda one: one.signal_id or "–",
+            "revision": ("revision", Unit(lambda revision: str(revision or "–"))),
+            "how": "what",
+        }
+        Sheet.of(
+            found, columns, title=f"{counted(len(found), 'difference')} between the log and the published record"
+        ).print()
     else:
         say_result(
             f"The log matches the published record: {counted(sum(day.signals for day in days), 'revision')} on "
             f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
         )
-    raise typer.Exit(exits.FINDING if found else exits.OK)
+    return exits.FINDING if found else exits.OK
 
 
-@record.command()
-def prove(
-    ctx: typer.Context,
-    signal_id: Annotated[str, typer.Argument(help="The signal's id.")],
-    revision: Annotated[
-        int | None, typer.Option(min=1, help="Its revision. Default: the latest published one.")
-    ] = None,
+@command(record)
+async def prove(
+    invocation: Invocation,
+    signal_id: Annotated[str, argument("The signal's id.")],
+    revision: Annotated[int | None, option("Its revision. Default: the latest published one.", min=1)] = None,
     folder: Folder = RECORD,
 ) -> None:
     """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
 
     Anyone can check it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
     """
-    json_line(run(_prove(of(ctx), folder, signal_id, revision)))
+    async with log_to_read(invocation) as log:
+        _, proofs = await _published(log, folder, None, None, only=signal_id)
+    found = {number: proof for (_, number), proof in proofs.items()}
+    if not found or (revision is not None and revision not in found):
+        wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
+        raise ConfigError(
+            f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
+            "`newsproof signals --json` lists the signals"
+        )
+    json_line(found[max(found) if revision is None else revision])
 
 
-@record.command()
-def report(
-    ctx: typer.Context,
+@command(record)
+async def report(
+    invocation: Invocation,
     since: From = None,
     until: To = None,
-    horizon: Annotated[
-        str, typer.Option(help="Time from an order's entry to its judgement: 5m, 1h, 4h or 24h.")
-    ] = "24h",
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Also write the report to this self-contained HTML file.")
-    ] = None,
+    horizon: Annotated[str, option("Time from an order's entry to its judgement: 5m, 1h, 4h or 24h.")] = "24h",
+    html: Annotated[Path | None, option("Also write the report to this self-contained HTML file.", "--html")] = None,
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> None:
@@ -125,42 +167,20 @@ def report(
 
     Prices come from `newsproof outcomes import`. Default: all days on the log.
     """
-    from newsproof.report.track_record import track_page, warning_of
+    from newsproof.report.track_record import groups_sheet, track_page, warning_of
 
-    seconds = parse_span(horizon)
-    if seconds not in (300, 3600, 14400, 86400):
+    horizon_s = parse_span(horizon)
+    if horizon_s not in (300, 3600, 14400, 86400):
         raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
-    found = run(_report(of(ctx), folder, _day(since, "--from"), _day(until, "--to"), seconds))
+    found = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
     if html is not None:
-        try:
-            html.write_text(track_page(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")), "utf-8")
-        except OSError as exc:
-            raise ConfigError(f"{html} cannot be written: {exc}") from exc
-        say_on_stderr(f"Wrote {html}: open it in a browser.")
+        write_page(html, lambda written_at: track_page(found, written_at=written_at))
     if as_json:
         return json_line(found)
-    rows = [
-        (
-            g.group,
-            g.orders,
-            g.hits,
-            g.misses,
-            g.withdrawn,
-            g.no_price,
-            _share(g.hit_rate),
-            f"{_share(g.low)} – {_share(g.high)}",
-        )
-        for g in found.groups
-    ]
-    heads = ("orders", "hits", "misses", "withdrawn", "no price", "hit rate")
-    table(("group", *heads, "95 % interval"), rows, title=f"Track record {found.since} to {found.until}", right=heads)
+    groups_sheet(found, title=f"Track record {found.since} to {found.until}").print()
     say_result(
         f"{warning_of(found)}The period has {counted(len(found.signals), 'signal')}; --json and --html list all, with proofs."
     )
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
 
 
 def _day(text: str | None, option: str) -> str | None:
@@ -172,47 +192,7 @@ def _day(text: str | None, option: str) -> str | None:
         raise typer.BadParameter(f"{text!r}: write a UTC day as YYYY-MM-DD", param_hint=option) from exc
 
 
-async def _publish(invocation: Invocation, folder: Path) -> list[DayFile]:
-    from streams.journal.log import KafkaLog
-    from streams.record.days import publish_days
-
-    async with open_log(invocation) as log:
-        at = log.settings
-        # An installation of an older version lacks the topic.
-        await ensure_topics(log.address, log.topics, partitions=at.topic_partitions, replication=at.topic_replication)
-        async with log.address.producer(acks="all", enable_idempotence=True) as producer:
-
-            async def append(root: DayRoot) -> None:
-                await producer.send_and_wait(log.topics.record_roots, encode(root), key=root.day.encode(), partition=0)
-
-            return await publish_days(KafkaLog(log.address), log.topics, folder, append, now=datetime.now(UTC))
-
-
-async def _verify(
-    invocation: Invocation, folder: Path, copies: list[Path], *, since: str | None, until: str | None
-) -> tuple[list[DayRoot], list[Difference]]:
-    from streams.journal.log import KafkaLog
-    from streams.record.days import read_file, verify
-
-    files = [read_file(path) for path in copies]
-    async with log_to_read(invocation) as log:
-        return await verify(KafkaLog(log.address), log.topics, folder, since=since, until=until, files=files)
-
-
-async def _prove(invocation: Invocation, folder: Path, signal_id: str, revision: int | None) -> Proof:
-    async with log_to_read(invocation) as log:
-        _, proofs = await _published(log, folder, None, None, only=signal_id)
-    found = {number: proof for (_, number), proof in proofs.items()}
-    if not found or (revision is not None and revision not in found):
-        wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
-        raise ConfigError(
-            f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
-            "`newsproof signals --json` lists the signals"
-        )
-    return found[max(found) if revision is None else revision]
-
-
-async def _report(
+async def _track_record(
     invocation: Invocation, folder: Path, since: str | None, until: str | None, horizon_s: int
 ) -> TrackRecord:
     from newsproof.report.track_record import Outcome, track_record
@@ -255,3 +235,144 @@ FROM v_judged_outcomes
 WHERE run_id = 'live' AND horizon_s = {horizon:UInt32} AND has_outcome AND standing NOT IN ('other_asset', 'before_knowable')
 GROUP BY case_id
 """
+
+
+# The new memories go into a second table, which then replaces the old one in one step, so recall never sees a partial memory.
+# Rows that the sink wrote meanwhile are read from the log after the exchange. Only one rebuild may run at a time. Vectors that
+# a case paid for are in the log. Vectors that rebuilds of earlier versions paid for are only in the table, and are copied.
+group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Rebuild the memory of past cases from the log.")
+app.add_typer(group, name="memory")
+TABLE = "memories"
+BESIDE = "memories_rebuilt"
+ROWS_AT_ONCE = 5_000
+_ROW = ", ".join(MEMORY)
+_COMPARED = f"""
+SELECT countIf(old.row = new.row), countIf(old.row != new.row), countIf(old.row IS NULL), countIf(new.row IS NULL)
+FROM (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {BESIDE} FINAL WHERE run_id = 'live') AS old
+FULL OUTER JOIN (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {TABLE} FINAL WHERE run_id = 'live') AS new
+USING (embedding_model, case_id)
+SETTINGS join_use_nulls = 1
+"""
+_CARRIED = f"""
+INSERT INTO {BESIDE} ({_ROW})
+SELECT {", ".join(f"paid.{name}" if name.startswith("embedding") else f"made.{name}" for name in MEMORY)}
+FROM (SELECT * FROM {BESIDE} FINAL WHERE run_id = 'live' AND embedding_model = '{EMBEDDING_MODEL}') AS made
+INNER JOIN (SELECT case_id, embedding_model, embedding FROM {TABLE} FINAL WHERE run_id = 'live') AS paid USING (case_id)
+WHERE (paid.embedding_model, case_id) NOT IN (SELECT embedding_model, case_id FROM {BESIDE} WHERE run_id = 'live')
+  AND position(paid.embedding_model, ':') > 0
+"""
+
+
+@group.callback()
+def memory() -> None:
+    """Rebuild the memory of past cases from the log."""
+
+
+@command(group, "rebuild", interrupted="recall keeps using `memories`; repeat the command")
+async def rebuild_memory(invocation: Invocation, as_json: JsonReport = False) -> None:
+    """Rebuild the table `memories` from the log.
+
+    The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
+    would write, so a second run changes nothing. The report counts the rows that did not change.
+
+    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider and are not recalled by it.
+
+    Raises:
+        NewsproofError: a server does not respond, or the log holds records of a newer version.
+    """
+    from newsproof.app.composition import address_of, clickhouse_of, topics_of
+    from newsproof.app.processes.supervisor import prepare_tables
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        await prepare_tables(at)
+        async with clickhouse_of(at) as client:
+            report = await rebuild(address_of(at), topics_of(at), client)
+    json_line(report) if as_json else print_rebuilt(report)
+
+
+class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of a rebuild: records read; memories that are the same, changed, added and removed.
+
+    A case with vectors of two models counts as two memories.
+    ``unreadable`` records have no row, neither here nor from the sink, which stored them as dead letters.
+    """
+
+    records: int
+    memories: int
+    same: int
+    changed: int
+    added: int
+    removed: int
+    unreadable: int
+    seconds: float
+
+
+async def rebuild(
+    address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
+) -> Rebuilt:
+    """Fill ``memories`` from the journal. Idempotent: a second run leaves exactly the same rows."""
+    from agents.graphs import verification
+    from streams.journal.log import KafkaLog
+    from streams.journal.reader import JournalReader
+
+    began = time.monotonic()
+    await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
+    await client.define(f"CREATE TABLE {BESIDE} AS {TABLE}")
+    await client.command(f"INSERT INTO {BESIDE} SELECT * FROM {TABLE} WHERE run_id != 'live'")
+    reader = JournalReader(KafkaLog(address), topics.cases)
+    log = _Rows(reader, registry or verification(), await reader.begin())
+    await log.fill(client, BESIDE, reader.bounds)
+    await client.command(_CARRIED)
+    await client.define(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
+    # A running insert went into the old table. Its records are in the log by now, and are read here.
+    await log.fill(client, TABLE, await reader.log.bounds(topics.cases))
+    same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
+    await client.define(f"DROP TABLE IF EXISTS {BESIDE}")
+    return Rebuilt(
+        records=log.records,
+        memories=same + changed + added,
+        same=same,
+        changed=changed,
+        added=added,
+        removed=removed,
+        unreadable=log.unreadable,
+        seconds=round(time.monotonic() - began, 2),
+    )
+
+
+def print_rebuilt(done: Rebuilt) -> None:
+    say_result(
+        f"{counted(done.memories, 'memory')} built from {counted(done.records, 'record')} in {done.seconds:g} s: {done.same:,} unchanged, "
+        f"{done.changed:,} changed, {done.added:,} added, {done.removed:,} removed because the log does not have them."
+    )
+    if done.unreadable:
+        say_result(f"{counted(done.unreadable, 'record')} could not be read: see `newsproof dlq list`.")
+
+
+class _Rows:
+    """The journal from its start, folded into rows by the sink's own code."""
+
+    def __init__(self, reader: JournalReader, registry: Registry, folds: dict[TopicPartition, JournalFold]) -> None:
+        from streams.sink.journal import Progress, SinkJournal
+
+        self._log = reader.log
+        self._journals = {
+            tp: SinkJournal(fold, registry, Progress(through=fold.position - 1)) for tp, fold in folds.items()
+        }
+        self.records = self.unreadable = 0
+
+    async def fill(self, client: ClickHouse, table: str, bounds: Bounds) -> None:
+        """Read to the ends of these bounds, and insert the memories of the records."""
+        rows: list[Any] = []
+        spans = {tp: (journal.fold.position, bounds[tp][1]) for tp, journal in self._journals.items()}
+        async for tp, records in self._log.replay(spans):
+            made, bad = self._journals[tp].rows(records)
+            self.records += len(records)
+            self.unreadable += len(bad)
+            rows += made.get("memories", ())
+            if len(rows) >= ROWS_AT_ONCE:
+                await client.insert(table, MEMORY, rows)
+                rows = []
+        await client.insert(table, MEMORY, rows)

@@ -7,7 +7,7 @@ import re
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,20 +18,22 @@ from infra.client_settings import ClientSettings
 from newsproof.app import exits
 from newsproof.app.data_access import log_to_read
 from newsproof.app.dead_letters import UnmarkedNews
-from newsproof.app.invocation import (
+from newsproof.app.invocation import Invocation, of, run
+from newsproof.app.sheet import (
+    MINUTE,
     PIPE_COLUMNS,
     UNWRAPPED,
-    Invocation,
+    Columns,
+    Sheet,
+    Unit,
+    advise,
     json_line,
     json_lines,
-    of,
-    run,
     say_result,
     table,
 )
-from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonLines, ListGroup, Wide, commands
-from newsproof.cli.output import minute, with_remedy
+from newsproof.cli.options import JsonLines, ListGroup, Wide, argument, command, commands, option
+from newsproof.cli.output import with_remedy
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from schemas.printable import counted
@@ -46,106 +48,33 @@ if TYPE_CHECKING:
 
 
 app = commands()
-Which = Annotated[str, typer.Argument(metavar="ID", help="Source id from `sources list`.")]
+Which = Annotated[str, argument("Source id from `sources list`.", metavar="ID")]
 UNRATED = "unrated"
-STATE_WORDS = {"backing_off": "backing off", "never looked at": "not polled yet"}
+LAG = Unit(lambda seconds: "" if seconds is None else f"{seconds:.0f}")
 RESOLVED_WITHIN_S = 3.0
 """Time for looking up the address of a source that is added."""
 sources = typer.Typer(cls=ListGroup, help="List, check, add, remove and mute news sources. Without a command: `list`.")
 app.add_typer(sources, name="sources")
 
 
-@sources.command("list")
-def list_sources(ctx: typer.Context, wide: Wide = False, as_json: JsonLines = False) -> None:
+@command(sources, "list", late_logs=True)
+async def list_sources(invocation: Invocation, wide: Wide = False, as_json: JsonLines = False) -> None:
     """List all sources, whether they are on, and the state that the listener last reported."""
-    run(show_sources(of(ctx), as_json=as_json, wide=wide), late_logs=True)
-
-
-@sources.command()
-def check(
-    ctx: typer.Context,
-    id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]…", help="Check only these sources, even if they are off.")
-    ] = None,
-    as_json: JsonLines = False,
-) -> None:
-    """Poll each source that is on once. Show whether it responds, how many items it has and how new they are."""
-    from newsproof.cli.run.listen import print_polls
-
-    all_respond = run(print_polls(of(ctx), tuple(id or ()), show_items=False, backfill=None, as_json=as_json))
-    raise typer.Exit(exits.OK if all_respond else exits.FINDING)
-
-
-@sources.command()
-def show(ctx: typer.Context, id: Which, as_json: JsonLines = False) -> None:
-    """Show one source: its definition and its state."""
-    run(show_source(of(ctx), id, as_json=as_json), late_logs=True)
-
-
-@sources.command()
-def reputation(ctx: typer.Context, as_json: JsonLines = False) -> None:
-    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
-
-    Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
-    """
-    run(show_reputation(of(ctx), as_json=as_json), late_logs=True)
-
-
-@sources.command()
-def mute(
-    ctx: typer.Context,
-    id: Which,
-    off: Annotated[
-        bool, typer.Option("--off", help="Unmute the source, or turn on one that is off by default.")
-    ] = False,
-) -> None:
-    """Turn a source off. A running listener applies it within seconds."""
-    mute_source(of(ctx).settings(), id, muted=not off)
-
-
-@sources.command()
-def add(
-    ctx: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Address of an RSS or Atom feed, or of t.me/s/CHANNEL.")],
-    id: Annotated[str | None, typer.Option(help="Source id of its news. Default: derived from the address.")] = None,
-    language: Annotated[
-        str | None, typer.Option(help="zh or en. Default: detected from the script of each text.")
-    ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Allow an address in your own network.")] = False,
-) -> None:
-    """Add a feed to your own sources file, or change the one with that --id."""
-    run(add_source(of(ctx).settings(), url, name=id, language=language, private=private), late_logs=True)
-
-
-@sources.command()
-def remove(ctx: typer.Context, id: Which) -> None:
-    """Remove a source of your own from your sources file. For a built-in source, remove your changes to it."""
-    remove_source(of(ctx).settings(), id)
-
-
-async def show_sources(invocation: Invocation, *, as_json: bool, wide: bool = False) -> None:
-    """Print every source with its state."""
     settings = invocation.settings()
     rows = await _listed(settings)
-    if as_json:
-        json_lines(rows)
-        return
-    columns = ("source", "kind", "state", "last news", "reputation", "problem, and what to do")
-    more = ("last poll", "lag s", "new", "edits") if wide else ()
-    lines = [
-        (
-            r.id,
-            r.kind,
-            r.state.replace("_", " "),
-            minute(r.news_at),
-            reputation_cell(r.reputation),
-            with_remedy(r.why, r.do),
-        )
-        + ((minute(r.looked_at), "" if r.lag_p50_s is None else f"{r.lag_p50_s:.0f}", r.new, r.edits) if wide else ())
-        for r in rows
-    ]
-    table(columns + more, lines, right=more[1:], piped=UNWRAPPED if wide else PIPE_COLUMNS)
-    _print_below(settings, rows, wide=wide)
+    columns: Columns = {
+        "source": "id",
+        "kind": "kind",
+        "state": lambda row: row.state.replace("_", " "),
+        "last news": ("news_at", MINUTE),
+        "reputation": lambda row: reputation_cell(row.reputation),
+        "problem, and what to do": lambda row: with_remedy(row.why, row.do),
+    }
+    more: Columns = {"last poll": ("looked_at", MINUTE), "lag s": ("lag_p50_s", LAG), "new": "new", "edits": "edits"}
+    sheet = Sheet.of(rows, {**columns, **more} if wide else columns)
+    sheet.show(as_json=as_json, piped=UNWRAPPED if wide else PIPE_COLUMNS)
+    if not as_json:
+        _print_below(settings, rows, wide=wide)
 
 
 def _print_below(settings: Settings, rows: list[ListedSource], *, wide: bool) -> None:
@@ -159,18 +88,32 @@ def _print_below(settings: Settings, rows: list[ListedSource], *, wide: bool) ->
     )
     for r in rows:
         if r.unmarked:
-            say_result(
-                as_started(
-                    f"{counted(r.unmarked, 'record')} named {r.id} without the listener's signature and opened no case: "
-                    f"`newsproof dlq list --reason {UNMARKED}` shows them."
-                )
+            advise(
+                f"{counted(r.unmarked, 'record')} named {r.id} without the listener's signature and opened no case: "
+                f"`newsproof dlq list --reason {UNMARKED}` shows them."
             )
     if not keys_at_hand(settings):
-        say_result(as_started(f"{NO_KEY[0].upper()}{NO_KEY[1:]}: {NO_KEY_DO}."))
+        advise(f"{NO_KEY[0].upper()}{NO_KEY[1:]}: {NO_KEY_DO}.")
 
 
-async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> None:
-    """Print one source.
+@sources.command()
+def check(
+    ctx: typer.Context,
+    id: Annotated[
+        list[str] | None, argument("Check only these sources, even if they are off.", metavar="[ID]…")
+    ] = None,
+    as_json: JsonLines = False,
+) -> None:
+    """Poll each source that is on once. Show whether it responds, how many items it has and how new they are."""
+    from newsproof.cli.run.listen import print_polls
+
+    all_respond = run(print_polls(of(ctx), tuple(id or ()), show_items=False, backfill=None, as_json=as_json))
+    raise typer.Exit(exits.OK if all_respond else exits.FINDING)
+
+
+@command(sources, late_logs=True)
+async def show(invocation: Invocation, id: Which, as_json: JsonLines = False) -> None:
+    """Show one source: its definition and its state.
 
     Raises:
         ConfigError: no source has this id.
@@ -178,8 +121,8 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
     from infra.listeners.source import chosen, own_file, sources_of
 
     settings = invocation.settings()
-    (source,) = chosen(sources_of(own_file(settings)), [name])
-    (row,) = [one for one in await _listed(settings) if one.id == name]
+    (source,) = chosen(sources_of(own_file(settings)), [id])
+    (row,) = [one for one in await _listed(settings) if one.id == id]
     document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
     if as_json:
         json_line(document)
@@ -188,46 +131,72 @@ async def show_source(invocation: Invocation, name: str, *, as_json: bool) -> No
         table(("what", "value"), [*rows, *(line for one in row.reputation for line in reputation_lines(one))])
 
 
-def mute_source(settings: Settings, name: str, *, muted: bool) -> None:
-    """Turn a source on or off in the operator's file.
+@command(sources, late_logs=True)
+async def reputation(invocation: Invocation, as_json: JsonLines = False) -> None:
+    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
 
-    Raises:
-        ConfigError: no source has this id, or the file cannot be written.
+    Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
     """
+    from streams.reputation.fold import RATED_FROM, WINDOW
+    from streams.reputation.reputation_topic import compute_reputations
+
+    async with log_to_read(invocation) as log:
+        found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
+    if as_json:
+        return json_lines(found)
+    columns = ("source", "language", "stories", "first", "ahead by", *_FIGURES[1:], "edited", "lag")
+    table(
+        columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
+    )
+    say_result(
+        f"Stories of the last {WINDOW.days} days, with 95 % intervals in brackets. Below {RATED_FROM} stories, "
+        f"a source is {UNRATED}. docs/sources.md defines each metric; --json prints them for all sources."
+    )
+
+
+@sources.command()
+def mute(
+    ctx: typer.Context,
+    id: Which,
+    off: Annotated[bool, option("Unmute the source, or turn on one that is off by default.", "--off")] = False,
+) -> None:
+    """Turn a source off. A running listener applies it within seconds."""
     from infra.listeners.source import chosen, own_file, sources_of
 
-    chosen(sources_of(own_file(settings)), [name])
-    state = "muted = true" if muted else "muted = false\ndefault = true"
-    path = _appended(settings, f'[[source]]\nid = "{name}"\n{state}\n')
-    say_result(f"{name} is now {'off' if muted else 'on'}, as written to {path}.")
+    settings = of(ctx).settings()
+    chosen(sources_of(own_file(settings)), [id])
+    state = "muted = false\ndefault = true" if off else "muted = true"
+    path = _appended(settings, f'[[source]]\nid = "{id}"\n{state}\n')
+    say_result(f"{id} is now {'on' if off else 'off'}, as written to {path}.")
 
 
-async def add_source(settings: Settings, url: str, *, name: str | None, language: str | None, private: bool) -> None:
-    """Add a feed to the operator's file, or change the one with this id.
+@command(sources, late_logs=True)
+async def add(
+    invocation: Invocation,
+    url: Annotated[str, argument("Address of an RSS or Atom feed, or of t.me/s/CHANNEL.", metavar="URL")],
+    id: Annotated[str | None, option("Source id of its news. Default: derived from the address.")] = None,
+    language: Annotated[str | None, option("zh or en. Default: detected from the script of each text.")] = None,
+    private: Annotated[bool, option("Allow an address in your own network.", "--private")] = False,
+) -> None:
+    """Add a feed to your own sources file, or change the one with that --id.
 
     Raises:
         ConfigError: the address is invalid or blocked, the id is a built-in source's, or the file cannot be written.
     """
     from infra.listeners.source import Source, own_file, sources_of
 
-    parts = urlsplit(url)
-    made = re.sub(r"[^a-z0-9.-]+", "-", f"{(parts.hostname or '').removeprefix('www.')}{parts.path}".lower()).strip(
-        "-."
-    )[:64]
-    name = made if name is None else name
+    settings, parts = invocation.settings(), urlsplit(url)
+    host = (parts.hostname or "").removeprefix("www.")
+    made = re.sub(r"[^a-z0-9.-]+", "-", f"{host}{parts.path}".lower()).strip("-.")[:64]
+    name = made if id is None else id
     if name in sources_of(None):
         raise ConfigError(
             f"a built-in source is called {name}: see `newsproof sources show {name}`, or choose another --id"
         )
     is_known = name in sources_of(own_file(settings))
     kind = "telegram" if parts.netloc == "t.me" else "feed"
-    row = {
-        "id": name,
-        "kind": kind,
-        "url": url,
-        "language": language,
-        "private": private or (False if is_known else None),
-    }
+    row: dict[str, Any] = {"id": name, "kind": kind, "url": url, "language": language}
+    row["private"] = private or (False if is_known else None)
     given = {n: v for n, v in row.items() if v is not None}
     try:
         msgspec.convert(given, Source)
@@ -242,7 +211,7 @@ async def add_source(settings: Settings, url: str, *, name: str | None, language
     path = _appended(settings, "\n".join(["[[source]]", *lines, ""]))
     what = "was changed" if is_known else "was added and is on"
     say_result(f"{name} {what}, as written to {path}. {unresolved or 'It was not tested.'}")
-    say_result(as_started(f"To test it: `newsproof sources check {name}`"))
+    advise(f"To test it: `newsproof sources check {name}`")
 
 
 async def _refuse_blocked(url: str) -> str:
@@ -269,24 +238,24 @@ async def _refuse_blocked(url: str) -> str:
     return ""
 
 
-def remove_source(settings: Settings, name: str) -> None:
-    """Remove every row of this source from the operator's file. Other rows and comments stay.
+@sources.command()
+def remove(ctx: typer.Context, id: Which) -> None:
+    """Remove a source of your own from your sources file. For a built-in source, remove your changes to it.
 
-    Raises:
-        ConfigError: the file has no row of this source, or cannot be read or written.
+    Other rows and comments of the file stay.
     """
     from infra.listeners.source import chosen, own_file, sources_of
 
-    path = own_file(settings)
-    chosen(sources_of(path), [name])
+    path = own_file(of(ctx).settings())
+    chosen(sources_of(path), [id])
     text = path.read_text("utf-8") if path.exists() else ""
     rows = re.split(r"^(?=[ \t]*\[\[[ \t]*source[ \t]*\]\])", text, flags=re.MULTILINE)
-    kept = [row for row in rows if not _is_of(row, name)]
+    kept = [row for row in rows if not _is_of(row, id)]
     if len(kept) == len(rows):
-        raise ConfigError(f"{name} is built in and unchanged by {path}: `newsproof sources mute {name}` turns it off")
+        raise ConfigError(f"{id} is built in and unchanged by {path}: `newsproof sources mute {id}` turns it off")
     _written(path, "".join(kept))
-    said = "is as built in again" if name in sources_of(None) else "was removed"
-    say_result(f"{name} {said}, as written to {path}.")
+    said = "is as built in again" if id in sources_of(None) else "was removed"
+    say_result(f"{id} {said}, as written to {path}.")
 
 
 def _is_of(row: str, name: str) -> bool:
@@ -329,26 +298,6 @@ async def _listed(settings: Settings) -> list[ListedSource]:
 
 
 _FIGURES = ("first", "copies", "confirmed", "refuted", "retracted")
-
-
-async def show_reputation(invocation: Invocation, *, as_json: bool) -> None:
-    """Print every source's reputation, computed from the whole journal. Nothing is written."""
-    from streams.reputation.fold import RATED_FROM, WINDOW
-    from streams.reputation.reputation_topic import compute_reputations
-
-    async with log_to_read(invocation) as log:
-        found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
-    if as_json:
-        json_lines(found)
-        return
-    columns = ("source", "language", "stories", "first", "ahead by", *_FIGURES[1:], "edited", "lag")
-    table(
-        columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
-    )
-    say_result(
-        f"Stories of the last {WINDOW.days} days, with 95 % intervals in brackets. Below {RATED_FROM} stories, "
-        f"a source is {UNRATED}. docs/sources.md defines each metric; --json prints them for all sources."
-    )
 
 
 def reputation_cell(known: tuple[Reputation, ...]) -> str:

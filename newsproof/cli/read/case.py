@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agents.text.wording import Language, Text, fill, headings, joined, term
+from agents.text.wording import Language, Text, fill, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
-from newsproof.app.invocation import Invocation, console, json_line, json_lines, of, run, table
-from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, commands
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import SECOND, Columns, Unit, console, json_line, json_lines, moment, money
+from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, argument, command, commands, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
 from newsproof.report.case_document import CaseDocument, document_of
@@ -20,6 +21,7 @@ from newsproof.report.signals import (
     action_in_words,
     asset_in_words,
     calibration_in_words,
+    print_in,
     stage_in_words,
     verdict_in_words,
 )
@@ -36,49 +38,50 @@ case = typer.Typer(
     cls=ShowGroup, help="Show the timeline of a case (`case ID`), or replay the case.", no_args_is_help=True
 )
 app.add_typer(case, name="case")
-Id = Annotated[str, typer.Argument(metavar="ID", help="Case id, a prefix of it, or the news item's own id (h09).")]
+Id = Annotated[str, argument("Case id, a prefix of it, or the news item's own id (h09).", metavar="ID")]
 
 
-@case.command("show")
-def show_one(
-    ctx: typer.Context,
+@command(case, "show", late_logs=True)
+async def show_case(
+    invocation: Invocation,
     id: Id,
     as_json: JsonObject = False,
-    events: Annotated[bool, typer.Option("--events", help="Print the raw records, one JSON object per line.")] = False,
+    events: Annotated[bool, option("Print the raw records, one JSON object per line.", "--events")] = False,
     lang: Lang = None,
 ) -> None:
     """Show the timeline of a case: events, reasoning, evidence, confidence, and every call with its cost."""
-    run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)), late_logs=True)
+    async with log_to_read(invocation) as log:
+        case_id = await find_case(log.address, log.topics, id)
+        records = await read_case(KafkaLog(log.address), log.topics, case_id)
+        published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
+    revisions = [signal for signal, _ in published if signal.case_id == case_id]
+    if events:
+        json_lines(records)
+    elif as_json:
+        json_line(document_of(records, revisions))
+    else:
+        print_case(records, revisions, language=reader_language(lang))
 
 
-@case.command("replay")
-def replay_one(
-    ctx: typer.Context,
+@command(case, "replay")
+async def replay_case(
+    invocation: Invocation,
     id: Id,
     prompt: Annotated[
-        list[str] | None,
-        typer.Option(help="Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…"),
+        list[str] | None, option("Prompt to test: NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…")
     ] = None,
     from_step: Annotated[
-        str | None, typer.Option(help="Repeat the model calls from this step on. Earlier steps stay as recorded.")
+        str | None, option("Repeat the model calls from this step on. Earlier steps stay as recorded.")
     ] = None,
-    max_cost: Annotated[float, typer.Option(min=0, help="Maximum cost in USD.")] = 1.0,
-    sample_log: Annotated[bool, typer.Option("--sample-log", help="Replay a case of the bundled sample log.")] = False,
+    max_cost: Annotated[float, option("Maximum cost in USD.", min=0)] = 1.0,
+    sample_log: Annotated[bool, option("Replay a case of the bundled sample log.", "--sample-log")] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Replay one case with another prompt, or from one step on, and show both signals side by side."""
     from newsproof.cli.read.case_replay import show_replay
 
-    work = show_replay(
-        of(ctx),
-        id,
-        prompts=prompt or (),
-        from_step=from_step,
-        max_cost=max_cost,
-        sample_log=sample_log,
-        as_json=as_json,
-    )
-    run(work)
+    how: dict[str, Any] = {"from_step": from_step, "max_cost": max_cost, "sample_log": sample_log, "as_json": as_json}
+    await show_replay(invocation, id, prompts=prompt or (), **how)
 
 
 async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
@@ -123,32 +126,30 @@ def print_case(
             action=action_in_words(last), verdict=verdict_in_words(last),
         )  # fmt: skip
         _say(said.of(language))
-    rows = [
-        (_after(line.after_s), term(line.phase).of(language), line.what_zh, line.thought_zh)
-        if language == "zh"
-        else (_after(line.after_s), term(line.phase).of(language), line.what, line.thought)
-        for line in document.timeline
-    ]
-    _table(("after", "phase", "what happened", "why"), rows, Text("What happened", "经过"), language, right=("after",))
+    timeline: Columns = {
+        "after": ("after_s", Unit(_after)),
+        "phase": lambda line: term(line.phase),
+        "what happened": lambda line: Text(line.what, line.what_zh),
+        "why": lambda line: Text(line.thought, line.thought_zh),
+    }
+    print_in(language, document.timeline, timeline, title=Text("What happened", "经过"))
     _print_evidence(document, language)
     _print_critique(document.critique, language)
     _print_signal(document, revisions, language)
     _print_revisions(revisions, language)
     _print_calls(document.calls, language)
     if document.passed_by:
-        passed = [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by]
+        passed: Columns = {
+            "offset": "offset",
+            "appended": "appended_at",
+            "event": lambda record: record.envelope.type,
+            "cause": lambda record: record.envelope.causation_id,
+        }
         title = Text(
             "Ignored records (late or duplicate responses that changed nothing)",
             "略过的记录（迟到或重复的回答，没有改变什么）",
         )
-        _table(("offset", "appended", "event", "cause"), passed, title, language)
-
-
-def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], title: Text, language: Language, right: Sequence[str] = ()
-) -> None:
-    heads, aligned = headings(columns, language), headings(right, language)
-    table(heads, rows, title=title.of(language), right=aligned)
+        print_in(language, document.passed_by, passed, title=title)
 
 
 def _after(seconds: float) -> str:
@@ -179,77 +180,62 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
     found, critique, pages = document.findings, document.critique, document.pages
     if found is None:
         return
-    yes = term("yes").of(language)
-    rows = [
-        (
-            r.reference_number,
-            narrative.stance_in_words(page, critic=bool(critique and critique.stances)).of(language),
-            f"{r.registrable_domain}\n{r.title}".strip(),
-            f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
-            (r.speaker or yes) if r.official else "",
-            yes if r.independent else "",
-            term(r.source_credibility).of(language),
-        )
-        for r, page in zip(found.references, pages, strict=True)
-    ]
-    columns = ("#", "says", "title", "published", "official", "independent", "credibility")
-    words = narrative.findings_in_words(found) if rows else joined((Text("none", "无"), narrative.NO_PAGES), ". ", "。")
-    title = fill("Evidence: {words}", "证据：{words}", words=words)
-    _table(columns, rows, title, language, right=("#",)) if rows else _say(f"{title.of(language)}\n")
+    judged, title = list(zip(found.references, pages, strict=True)), narrative.findings_in_words(found)
+    by_critic = bool(critique and critique.stances)
+    evidence: Columns = {
+        "#": lambda pair: pair[0].reference_number,
+        "says": lambda pair: narrative.stance_in_words(pair[1], critic=by_critic),
+        "title": lambda pair: f"{pair[0].registrable_domain}\n{pair[0].title}".strip(),
+        "published": lambda pair: moment(pair[0].published_at, "day") or "–",
+        "official": lambda pair: (pair[0].speaker or term("yes")) if pair[0].official else "",
+        "independent": lambda pair: term("yes") if pair[0].independent else "",
+        "credibility": lambda pair: term(pair[0].source_credibility),
+    }
+    if judged:
+        print_in(language, judged, evidence, title=fill("Evidence: {words}", "证据：{words}", words=title))
+    else:
+        title = joined((Text("none", "无"), narrative.NO_PAGES), ". ", "。")
+        _say(f"{fill('Evidence: {words}', '证据：{words}', words=title).of(language)}\n")
     if critique is not None and critique.stances is not None:
-        read = [
-            (
-                p.reference_number,
-                term(p.stance).of(language),
-                narrative.speaker_in_words(r, p.said),
-                (p.said and p.said.quote) or "",
-                narrative.doubts_in_words(p),
-            )
-            for r, p in zip(found.references, pages, strict=True)
-        ]
-        heads = ("#", "says", "who speaks", "in these words", "why")
-        title = Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
-        _table(heads, read, title, language, right=("#",))
-    if critique is not None and rows:
+        read: Columns = {
+            "#": lambda pair: pair[1].reference_number,
+            "says": lambda pair: term(pair[1].stance),
+            "who speaks": lambda pair: narrative.speaker_in_words(pair[0], pair[1].said),
+            "in these words": lambda pair: (pair[1].said and pair[1].said.quote) or "",
+            "why": lambda pair: narrative.doubts_in_words(pair[1]),
+        }
+        print_in(
+            language, judged, read, title=Text("What each page says, as the critic read it", "核查模型读到的各网页内容")
+        )
+    if critique is not None and judged:
         _say(f"{narrative.readers_in_words(critique).of(language)}\n")
     if found.dropped:
-        not_used = [(d.reason, d.url, d.title) for d in found.dropped]
-        _table(("why not", "address", "title"), not_used, Text("Results that were not used", "未采用的结果"), language)
+        dropped: Columns = {"why not": "reason", "address": "url", "title": "title"}
+        print_in(language, found.dropped, dropped, title=Text("Results that were not used", "未采用的结果"))
 
 
 def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
     if critique is not None and critique.claims:
-        rows = [
-            (
-                c.claim,
-                narrative.CRITIC_SAYS[c.verdict].of(language),
-                c.reliability,
-                " ".join(f"[{n}]" for n in c.reference_numbers),
-                c.reason,
-            )
-            for c in critique.claims
-        ]
-        columns = ("claim", "verdict", "reliability", "says so", "reason")
-        _table(columns, rows, Text("Critique, claim by claim", "逐条核查"), language)
+        columns: Columns = {
+            "claim": "claim",
+            "verdict": lambda claim: narrative.CRITIC_SAYS[claim.verdict],
+            "reliability": "reliability",
+            "says so": lambda claim: " ".join(f"[{n}]" for n in claim.reference_numbers),
+            "reason": "reason",
+        }
+        print_in(language, critique.claims, columns, title=Text("Critique, claim by claim", "逐条核查"))
 
 
 def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: Language) -> None:
     if document.signal is None or document.confidence is None:
         return
-    rows = [
-        (
-            term(step.rule).zh if language == "zh" else step.rule,
-            "" if step.amount is None else f"{step.amount:+.2f}",
-            f"{step.confidence:.2f}",
-            step.reason_zh if language == "zh" else step.reason,
-        )
-        for step in document.confidence
-    ]
-    columns, title = (
-        ("rule", "change", "confidence", "reason"),
-        Text("How the confidence came about", "置信度是怎样得出的"),
-    )
-    _table(columns, rows, title, language, right=("change", "confidence"))
+    columns: Columns = {
+        "rule": lambda step: Text(step.rule, term(step.rule).zh),
+        "change": ("amount", Unit(lambda amount: "" if amount is None else f"{amount:+.2f}")),
+        "confidence": ("confidence", ".2f"),
+        "reason": lambda step: Text(step.reason, step.reason_zh),
+    }
+    print_in(language, document.confidence, columns, title=Text("How the confidence came about", "置信度是怎样得出的"))
     s = revisions[-1] if revisions else document.signal
     words = fill(
         "Signal {id}: {action} {asset} ({direction}, {strength}, {timeframe}), {sure:.2f}; {stage}, {verdict}\n  {sources}\n"
@@ -272,59 +258,37 @@ def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language:
 def _print_revisions(revisions: Sequence[Signal], language: Language) -> None:
     if len(revisions) < 2:
         return
-    rows = [
-        (
-            s.revision,
-            stage_in_words(s.stage).of(language),
-            verdict_in_words(s).of(language),
-            action_in_words(s).of(language),
-            f"{s.confidence:.2f}",
-            f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
-        )
-        for s in revisions
-    ]
-    columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)")
-    title = Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
-    _table(columns, rows, title, language, right=("revision", "confidence"))
+    columns: Columns = {
+        "revision": "revision",
+        "stage": lambda signal: stage_in_words(signal.stage),
+        "verdict": verdict_in_words,
+        "action": action_in_words,
+        "confidence": ("confidence", ".2f"),
+        "decided (UTC)": ("decided_at", SECOND),
+    }
+    print_in(
+        language, revisions, columns, title=Text("Revisions of the signal, as published", "信号的修订，按发布顺序")
+    )
     for s in revisions:
         _say(f"  {s.revision}: {translate_reason(s.notes).of(language)}")
     _say()
 
 
 def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> None:
-    rows = [
-        (
-            term(call.kind).zh if language == "zh" else call.kind,
-            call.model or call.provider,
-            term(call.mode).of(language),
-            f"{call.prompt_name} v{call.prompt_version}" if call.prompt_name else "",
-            f"{call.latency_ms:.0f}",
-            call.usage_input_tokens + call.usage_output_tokens or "",
-            "unknown" if call.cost_usd is None else f"{call.cost_usd:.5f}",
-            call.error or ("" if call.accepted else "in an ignored record"),
-        )
-        for call in calls
-    ]
+    columns: Columns = {
+        "call": lambda call: Text(call.kind, term(call.kind).zh),
+        "by": lambda call: call.model or call.provider,
+        "mode": lambda call: term(call.mode),
+        "prompt": lambda call: f"{call.prompt_name} v{call.prompt_version}" if call.prompt_name else "",
+        "ms": ("latency_ms", ".0f"),
+        "tokens": (lambda call: call.usage_input_tokens + call.usage_output_tokens, Unit(lambda n: str(n or ""))),
+        "USD": ("cost_usd", Unit(money)),
+        "error": lambda call: call.error or ("" if call.accepted else "in an ignored record"),
+    }
     costs = [call.cost_usd for call in calls]
     known = sum(c for c in costs if c is not None)
     title = fill("{n:call|calls}, {known:.5f} USD", "{n} 次调用，{known:.5f} 美元", n=len(calls), known=known)
     if None in costs:
         n = costs.count(None)
         title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
-    columns = ("call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
-    _table(columns, rows, title, language, right=("ms", "tokens", "USD"))
-
-
-async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool, language: Language) -> None:
-    """Print one case; with ``events``, its raw records as JSON lines."""
-    async with log_to_read(invocation) as log:
-        case_id = await find_case(log.address, log.topics, wanted)
-        records = await read_case(KafkaLog(log.address), log.topics, case_id)
-        published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
-    revisions = [signal for signal, _ in published if signal.case_id == case_id]
-    if events:
-        json_lines(records)
-    elif as_json:
-        json_line(document_of(records, revisions))
-    else:
-        print_case(records, revisions, language=language)
+    print_in(language, calls, columns, title=title)

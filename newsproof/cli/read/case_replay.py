@@ -16,7 +16,8 @@ from evaluation.runs.backtest import log_and_tables, model_ports
 from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
 from evaluation.runs.run_tables import total_cost
 from evaluation.runs.topic import RunProgress
-from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.invocation import Invocation
+from newsproof.app.sheet import json_line, money, say_result, table
 from schemas.errors import ConfigError
 from schemas.events import Event, EventReceived, SignalSynthesized
 from streams.journal.log import KafkaLog
@@ -69,11 +70,6 @@ async def show_replay(
         json_line(_document(recording, replayed))
     else:
         _print(recording, replayed)
-
-
-def money(usd: Decimal | None) -> str:
-    """Return an amount in USD with 5 decimals, as in the case view; ``unknown`` for None."""
-    return "unknown" if usd is None else f"{usd:.5f}"
 
 
 async def find_recording(source: Source, wanted: str) -> Recording:

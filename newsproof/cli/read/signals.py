@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, get_args
-
-import msgspec
-import typer
 
 from agents.text.wording import Language, Text, fill, joined
 from newsproof.app.data_access import LogToRead, log_to_read
-from newsproof.app.invocation import (
-    UNWRAPPED,
-    Invocation,
-    json_line,
-    json_lines,
-    of,
-    parse_span,
-    parse_time,
-    run,
-    say_result,
-    table,
-)
+from newsproof.app.invocation import Invocation, parse_span, parse_time
 from newsproof.app.servers import say_on_stderr
-from newsproof.cli.options import JsonLines, Lang, Wide, commands
+from newsproof.app.sheet import SECOND, UNWRAPPED, Columns, Sheet, Unit, json_line, json_lines, money, say_result
+from newsproof.cli.options import JsonLines, Lang, Wide, command, commands, option
 from newsproof.report.signals import (
     action_in_words,
     clock_times,
@@ -42,6 +30,7 @@ from newsproof.report.signals import (
 from schemas.errors import ConfigError
 from schemas.printable import counted, fitted, shortened
 from schemas.signals import Signal, Stage, Verdict
+from streams.feed.case_items import FeedFilter, facts_of
 from streams.journal.case_reading import in_short, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
@@ -51,24 +40,20 @@ LINE_COLUMNS = 80
 STATUSES = ("open", "signal", "dropped", "failed")
 
 
-@app.command()
-def signals(
-    ctx: typer.Context,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep running, and print new signals as they arrive.")
-    ] = False,
-    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC. Repeatable.")] = None,
-    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Minimum confidence, 0–1.")] = 0.0,
-    verdict: Annotated[list[str] | None, typer.Option(help="Only this verdict, such as confirmed. Repeatable.")] = None,
-    stage: Annotated[list[str] | None, typer.Option(help="Only this stage, such as retracted. Repeatable.")] = None,
+@command(app, late_logs=True)
+async def signals(
+    invocation: Invocation,
+    follow: Annotated[bool, option("Keep running, and print new signals as they arrive.", "--follow", "-f")] = False,
+    asset: Annotated[list[str] | None, option("Only this asset, such as BTC. Repeatable.")] = None,
+    min_confidence: Annotated[float, option("Minimum confidence, 0–1.", min=0.0, max=1.0)] = 0.0,
+    verdict: Annotated[list[str] | None, option("Only this verdict, such as confirmed. Repeatable.")] = None,
+    stage: Annotated[list[str] | None, option("Only this stage, such as retracted. Repeatable.")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+        str | None, option("Only signals decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Only this many of the newest signals. With --follow, it limits only the existing ones."
-        ),
+        option("Only this many of the newest signals. With --follow, it limits only the existing ones.", min=1),
     ] = None,
     wide: Wide = False,
     lang: Lang = None,
@@ -79,27 +64,69 @@ def signals(
     A line begins with the time of the decision (UTC): the clock time, or the day if it is 24 hours old. “leans long” and
     “leans short” are signals to observe, with the direction that the claim implies if it is true.
     """
-    wanted = Filter(
-        assets=tuple(asset or ()),
-        min_confidence=min_confidence,
-        stages=tuple(stage or ()),
-        verdicts=tuple(verdict or ()),
-        since=None if since is None else since_when(since, now=datetime.now(UTC)),
-        limit=limit,
-    )
+    known = {"--verdict": (verdict, get_args(Verdict)), "--stage": (stage, get_args(Stage))}
+    for name, (given, words) in known.items():
+        _check(name, given or (), words)
+    assets, verdicts, stages = (",".join(given or ()) for given in (asset, verdict, stage))
+    wanted = FeedFilter(asset=assets, verdict=verdicts, stage=stages, min_confidence=min_confidence)
+    began = None if since is None else since_when(since, now=datetime.now(UTC))
+
+    def fits(signal: Signal) -> bool:
+        return wanted.fits(facts_of(signal)) and (began is None or signal.decided_at >= began)
+
     language = reader_language(lang)
-    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language, wide=wide), late_logs=True)
+    async with log_to_read(invocation) as log:
+        if follow:
+            if log.own:
+                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
+            return await _follow(log, fits, limit, as_json=as_json, language=language, wide=wide)
+        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+        shown = sorted(filter(fits, newest.values()), key=lambda signal: signal.decided_at)[-(limit or 0) :]
+        if as_json:
+            return json_lines(shown)
+        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
+    title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
+    if wide:
+        return print_signals(shown, ids, title=title, language=language, wide=True)
+    say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
+    for line in _lines(shown, ids, language):
+        say_result(line)
 
 
-@app.command()
-def cases(
-    ctx: typer.Context,
-    status: Annotated[str | None, typer.Option(help="Only this status: open, signal, dropped or failed.")] = None,
+@command(app, late_logs=True)
+async def cases(
+    invocation: Invocation,
+    status: Annotated[str | None, option("Only this status: open, signal, dropped or failed.")] = None,
     wide: Wide = False,
     as_json: JsonLines = False,
 ) -> None:
     """List all cases, one line each: when the news arrived (UTC), its id, the asset, the result and the text."""
-    run(show_cases(of(ctx), status=status, as_json=as_json, wide=wide), late_logs=True)
+    _check("--status", () if status is None else (status,), STATUSES)
+    async with log_to_read(invocation) as log:
+        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
+        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+    for case in found:
+        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
+            case.end = in_short(signal)  # later news may have retracted the signal
+    if wide or as_json:
+        return Sheet.of(found, _CASES, title=counted(len(found), "case")).show(as_json=as_json, piped=UNWRAPPED)
+    say_result(f"{counted(len(found), 'case')}, times in UTC")
+    for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
+        result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
+        cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
+        say_result(one_line(cells, c.text, _width()))
+
+
+_CASES: Columns = {
+    "news": lambda case: case.external_id or "–",
+    "case": lambda case: case.case_id[:8],
+    "source": "source",
+    "received": ("received_at", SECOND),
+    "type": "event_type",
+    **{name: name for name in ("asset", "status", "end", "events", "calls")},
+    "USD": ("cost_usd", Unit(partial(money, digits=4))),
+    "text": lambda case: shortened(case.text, 50),
+}
 
 
 def reader_language(chosen: Language | None) -> Language:
@@ -126,52 +153,6 @@ def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
         raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which signals to show. An empty field matches every signal. ``limit``: maximum number, newest first."""
-
-    assets: tuple[str, ...] = ()
-    min_confidence: float = 0.0
-    stages: tuple[str, ...] = ()
-    verdicts: tuple[str, ...] = ()
-    since: datetime | None = None
-    limit: int | None = None
-
-    def fits(self, signal: Signal) -> bool:
-        return (
-            signal.confidence >= self.min_confidence
-            and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
-            and (not self.stages or signal.stage in self.stages)
-            and (not self.verdicts or signal.verdict in self.verdicts)
-            and (self.since is None or signal.decided_at >= self.since)
-        )
-
-
-async def show_signals(
-    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language, wide: bool = False
-) -> None:
-    """Print the latest revision of each signal. With ``follow``, print all revisions as they are published, without end."""
-    _check("--verdict", wanted.verdicts, get_args(Verdict))
-    _check("--stage", wanted.stages, get_args(Stage))
-    async with log_to_read(invocation) as log:
-        if follow:
-            if log.own:
-                say_on_stderr("No pipeline is running here, so no new signals will arrive: start `newsproof up`.")
-            return await _follow(log, wanted, as_json=as_json, language=language, wide=wide)
-        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
-        shown = [signal for signal in newest.values() if wanted.fits(signal)]
-        shown = sorted(shown, key=lambda signal: signal.decided_at)[-(wanted.limit or 0) :]
-        if as_json:
-            json_lines(shown)
-            return
-        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
-        title = fill("{shown} of {n:signal|signals}", "{n} 个信号中的 {shown} 个", shown=len(shown), n=len(newest))
-        if wide:
-            return print_signals(shown, ids, title=title.of(language), language=language, wide=True)
-        say_result(joined((title, Text("times in UTC", "时间为 UTC"))).of(language))
-        for line in _lines(shown, ids, language):
-            say_result(line)
-
-
 def _lines(signals: Sequence[Signal], ids: dict[str, str], language: Language) -> list[str]:
     return signal_lines(signals, ids, now=datetime.now(UTC), language=language, width=_width())
 
@@ -180,7 +161,9 @@ def _width() -> int:
     return shutil.get_terminal_size((LINE_COLUMNS, 24)).columns
 
 
-async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: Language, wide: bool) -> None:
+async def _follow(
+    log: LogToRead, fits: Callable[[Signal], bool], limit: int | None, *, as_json: bool, language: Language, wide: bool
+) -> None:
     from newsproof.sdk.client import subscribe
 
     def show(signal: Signal) -> None:
@@ -191,14 +174,14 @@ async def _follow(log: LogToRead, wanted: Filter, *, as_json: bool, language: La
 
     # The existing signals are in several partitions, which a subscriber reads one after the other.
     before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
-    for signal in [one for one in before if wanted.fits(one)][-(wanted.limit or 0) :]:
+    for signal in list(filter(fits, before))[-(limit or 0) :]:
         show(signal)
     seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
     every = subscribe(
         verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
     )
     async for signal in every:
-        if signal.revision > seen.get(signal.signal_id, 0) and wanted.fits(signal):
+        if signal.revision > seen.get(signal.signal_id, 0) and fits(signal):
             show(signal)
 
 
@@ -212,43 +195,3 @@ def _in_full(signal: Signal, language: Language) -> str:
         f"{verdict:<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
         f"  [{' '.join(signal.risk_flags)}]"
     )
-
-
-async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool, wide: bool = False) -> None:
-    """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
-    _check("--status", () if status is None else (status,), STATUSES)
-    async with log_to_read(invocation) as log:
-        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
-        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
-    for case in found:
-        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
-            case.end = in_short(signal)  # later news may have retracted the signal
-    if as_json:
-        json_lines(found)
-        return
-    if not wide:
-        say_result(f"{counted(len(found), 'case')}, times in UTC")
-        for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
-            result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
-            cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
-            say_result(one_line(cells, c.text, _width()))
-        return
-    rows = [
-        (
-            c.external_id or "–",
-            c.case_id[:8],
-            c.source,
-            f"{c.received_at:%Y-%m-%d %H:%M:%S}",
-            c.event_type,
-            c.asset,
-            c.status,
-            c.end,
-            c.events,
-            c.calls,
-            "unknown" if c.cost_usd is None else f"{c.cost_usd:.4f}",
-            shortened(c.text, 50),
-        )
-        for c in found
-    ]
-    columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
-    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"), piped=UNWRAPPED)

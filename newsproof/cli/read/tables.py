@@ -1,34 +1,24 @@
-"""``newsproof sql``, ``report`` and ``export``: the contents of ClickHouse."""
+"""``newsproof sql`` and ``report``: the contents of ClickHouse."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
-import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
-from typer.core import TyperGroup
 
 from newsproof.app.data_access import database
-from newsproof.app.invocation import Invocation, json_line, markdown_table, of, raise_at_ctrl_c, run, say_result, table
-from newsproof.app.servers import say_on_stderr
-from newsproof.app.terminal import as_started
-from newsproof.app.version import VERSION
-from newsproof.cli.options import commands, json_flag
-from newsproof.cli.output import Format, print_rows
+from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
+from newsproof.app.sheet import advise, json_line, say_result
+from newsproof.cli.options import argument, command, commands, json_flag, option
+from newsproof.cli.output import Format, print_rows, write_page
 from schemas.errors import ConfigError, NewsproofError, PermanentError
-from schemas.printable import counted
 
 if TYPE_CHECKING:
     from infra.clickhouse.client import ClickHouse, Result
@@ -45,23 +35,17 @@ def sql(
     ctx: typer.Context,
     query: Annotated[
         str | None,
-        typer.Argument(
-            help='Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a '
-            "terminal."
+        argument(
+            'Statements, such as "SELECT * FROM v_cost_by_step". Default: standard input, or a prompt on a terminal.'
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", help="Read statements from a file. -: standard input.")
-    ] = None,
+    file: Annotated[Path | None, option("Read statements from a file. -: standard input.", "--file", "-f")] = None,
     param: Annotated[
-        list[str] | None,
-        typer.Option(help="name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable."),
+        list[str] | None, option("name=value for {name:Type} in a statement, bound by ClickHouse. Repeatable.")
     ] = None,
-    format: Annotated[Format, typer.Option(help="csv: with a header line. json: one object per line.")] = Format.table,
+    format: Annotated[Format, option("csv: with a header line. json: one object per line.")] = Format.table,
     as_json: Annotated[bool, json_flag("Same as --format json.")] = False,
-    admin: Annotated[
-        bool, typer.Option("--admin", help="Connect with write access. Default: read-only analyst.")
-    ] = False,
+    admin: Annotated[bool, option("Connect with write access. Default: read-only analyst.", "--admin")] = False,
 ) -> None:
     """Query ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
     chosen, parameters = Format.json if as_json else format, _parameters(param or [])
@@ -166,7 +150,6 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
 
     Not a coroutine: reading a line blocks the event loop, and Ctrl-C must reach the read.
     """
-    import asyncio
 
     from newsproof.app.logging_setup import configure_logs
 
@@ -184,7 +167,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
                     try:
                         result = runner.run(ask(client, statement, parameters, admin=admin))
                     except NewsproofError as exc:
-                        say_result(as_started(f"{exc}"))
+                        advise(f"{exc}")
                     except (asyncio.CancelledError, KeyboardInterrupt):
                         say_result("Interrupted.")
                     else:
@@ -216,22 +199,16 @@ def _read_statements() -> Sequence[str] | None:
             return split_statements("\n".join(lines))
 
 
-@app.command()
-def report(
-    ctx: typer.Context,
-    run_id: Annotated[str, typer.Option("--run", help="Run id of a backtest, or `live`.")] = "live",
+@command(app)
+async def report(
+    invocation: Invocation,
+    run_id: Annotated[str, option("Run id of a backtest, or `live`.", "--run")] = "live",
     html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Also write the report with its charts to this file, which is self-contained."),
+        Path | None, option("Also write the report with its charts to this file, which is self-contained.", "--html")
     ] = None,
     as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
 ) -> None:
-    """Show cost, latency, confidence and calibration from ClickHouse, with small charts."""
-    run(_report(of(ctx), run_id=run_id, html=html, as_json=as_json))
-
-
-async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
-    """Print the report on a run. With ``html``, write it with its event study to this file.
+    """Show cost, latency, confidence and calibration from ClickHouse, with small charts.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -246,253 +223,6 @@ async def _report(invocation: Invocation, *, run_id: str, html: Path | None, as_
     async with database(invocation, admin=False) as client:
         found = await read_report(client, run_id=run_id, interval=share_interval)
         more = await study_section(client, run_id) if html is not None else ""
-    if as_json:
-        json_line(found)
-    else:
-        print_report_of(found)
-    if html is None:
-        return
-    page = page_of(found, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), more=more)
-    _write_page(html, page)
-
-
-def _write_page(file: Path, page: str) -> None:
-    try:
-        file.write_text(page, "utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{file} cannot be written: {exc}") from exc
-    say_on_stderr(f"Wrote {file}: open it in a browser.")
-
-
-README, MANIFEST = "README.md", "export.json"
-_UNFINISHED = ".unfinished-"
-_LEDGER = "migrations"
-_TABLES = """
-SELECT name, comment, engine LIKE '%ReplacingMergeTree' FROM system.tables
-WHERE database = currentDatabase() AND NOT startsWith(name, '.') ORDER BY engine = 'View', name
-"""
-_COLUMNS = """
-SELECT table, name, type, comment FROM system.columns
-WHERE database = currentDatabase() AND default_kind NOT IN ('ALIAS', 'EPHEMERAL') ORDER BY table, position
-"""
-
-
-class TablesGroup(TyperGroup):
-    """A group that exports tables by default: ``export --parquet DIR`` is short for ``export tables --parquet DIR``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put ``tables`` before options."""
-        if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
-            args = ["tables", *args]
-        return super().parse_args(ctx, args)
-
-
-export = typer.Typer(cls=TablesGroup, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
-app.add_typer(export, name="export", help="Export tables, views and signals as files.")
-
-
-@export.command("tables")
-def export_tables(
-    ctx: typer.Context,
-    parquet: Annotated[
-        Path,
-        typer.Option(help="Output directory, one file per table. Created if missing.", show_default=False),
-    ],
-    table_: Annotated[
-        list[str] | None,
-        typer.Option("--table", help="Only this table or view. Repeatable. Default: all.", metavar="NAME"),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Overwrite an earlier export in a non-empty directory.")
-    ] = False,
-    as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
-) -> None:
-    """Export tables and v_* views as Parquet files, with a README.md that describes every column."""
-    done = run(export_parquet(of(ctx), parquet, tables=table_ or (), overwrite=overwrite))
-    json_line(done) if as_json else print_export(done, parquet)
-
-
-@export.command("signals")
-def export_signals(
-    ctx: typer.Context,
-    out: Annotated[Path, typer.Option(help="File to write, ending in .parquet or .csv.", show_default=False)],
-    point_in_time: Annotated[
-        bool,
-        typer.Option(
-            "--point-in-time",
-            help="One row per revision, with the time from which a bot could know it (available_at). Default: the latest "
-            "revision of each signal.",
-        ),
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Overwrite the file if it exists.")] = False,
-    as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
-) -> None:
-    """Export signals for a backtester, as Parquet or CSV. docs/bots.md has recipes."""
-    from newsproof.cli.read.signal_export import export_signals as write
-
-    done = run(write(of(ctx), out, point_in_time=point_in_time, overwrite=overwrite))
-    if as_json:
-        json_line(done)
-        return
-    say_result(f"Wrote {counted(done.rows, 'row')} to {done.file}; {done.live} of them from live news.")
-
-
-class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """One column. ``type``: ClickHouse's. ``comment``: its description."""
-
-    name: str
-    type: str
-    comment: str
-
-
-class ExportedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. ``rows`` are those in the file, ``size`` is in bytes."""
-
-    table: str
-    file: str
-    comment: str
-    rows: int
-    size: int
-    columns: tuple[ExportedColumn, ...]
-
-
-class Export(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of an export's ``export.json``. ``exported_at``: UTC, when the first table was read."""
-
-    database: str
-    exported_at: datetime
-    code_version: str
-    tables: tuple[ExportedTable, ...]
-
-
-async def export_parquet(
-    invocation: Invocation, directory: Path, *, tables: Sequence[str] = (), overwrite: bool = False
-) -> Export:
-    """Write a file for each table and view, or for those in ``tables``, and the page that describes them.
-
-    Tables are read as views read them: one row per key. Each file is read at its own time, so a later file may hold rows
-    that an earlier one lacks. Files are complete when they appear in the directory, the page last. ``overwrite`` removes
-    the files of an earlier export that this one does not write, and nothing else.
-
-    Raises:
-        ConfigError: the directory is not empty, cannot be written, or a table does not exist.
-    """
-    before = _checked(directory, overwrite=overwrite)
-    async with database(invocation, admin=True) as client:
-        wanted = await _described(client, tables)
-        unfinished = _begun(directory)
-        try:
-            started = datetime.now(UTC)
-            written = tuple([await _write(client, one, final, unfinished) for one, final in wanted])
-            done = Export(database=client.database, exported_at=started, code_version=VERSION, tables=written)
-            await asyncio.to_thread(_publish, done, unfinished, directory, before)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, unfinished, ignore_errors=True)
-    return done
-
-
-def _checked(directory: Path, *, overwrite: bool) -> list[str]:
-    """Return the files of the export in this directory. Remove what a killed export left unfinished."""
-    if directory.exists() and not directory.is_dir():
-        raise ConfigError(f"{directory} is a file: name a directory to write to")
-    held = sorted(path.name for path in directory.iterdir()) if directory.exists() else []
-    begun = [name for name in held if name.startswith(_UNFINISHED)]
-    if len(held) > len(begun) and not overwrite:
-        raise ConfigError(f"{directory} is not empty: name another directory, or add --overwrite")
-    for name in begun:
-        shutil.rmtree(directory / name, ignore_errors=True)
-    if MANIFEST not in held:
-        return []
-    try:
-        earlier = msgspec.json.decode((directory / MANIFEST).read_bytes(), type=Export)
-    except (msgspec.MsgspecError, OSError) as exc:
-        raise ConfigError(
-            f"{directory / MANIFEST} is not an export's manifest that this version can read ({exc}): name another directory"
-        ) from exc
-    return [one.file for one in earlier.tables if Path(one.file).name == one.file]
-
-
-def _begun(directory: Path) -> Path:
-    """Create the directory, and one inside it for incomplete files: a rename needs one file system."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=directory))
-    except OSError as exc:
-        raise ConfigError(f"{directory} cannot be written ({exc.strerror}): name another directory") from exc
-
-
-async def _described(client: ClickHouse, names: Sequence[str]) -> list[tuple[ExportedTable, bool]]:
-    """Return the tables to write, each with whether it must be read with FINAL."""
-    columns: dict[str, list[ExportedColumn]] = {}
-    for table_name, name, kind, comment in (await client.query(_COLUMNS)).rows:
-        columns.setdefault(table_name, []).append(ExportedColumn(name=name, type=kind, comment=comment))
-    known = {
-        name: (
-            ExportedTable(
-                table=name, file=f"{name}.parquet", comment=comment, rows=0, size=0, columns=tuple(columns[name])
-            ),
-            bool(final),
-        )
-        for name, comment, final in (await client.query(_TABLES)).rows
-    }
-    for name in names:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=3) or known
-            raise ConfigError(f"there is no table or view {name!r}: did you mean {', '.join(near)}?")
-    chosen = dict.fromkeys(names) or (name for name in known if name != _LEDGER)
-    return [known[name] for name in chosen]
-
-
-async def _write(client: ClickHouse, one: ExportedTable, final: bool, directory: Path) -> ExportedTable:
-    # Named one by one: * leaves out columns that are computed on insert.
-    from infra.clickhouse.parquet import write_parquet
-
-    columns = ", ".join(f"`{column.name}`" for column in one.columns)
-    path = directory / one.file
-    rows = await write_parquet(client, f"SELECT {columns} FROM `{one.table}`{' FINAL' if final else ''}", path)
-    return msgspec.structs.replace(one, rows=rows, size=path.stat().st_size)
-
-
-def _publish(done: Export, unfinished: Path, directory: Path, before: Sequence[str]) -> None:
-    """Move the files to their places. Meanwhile, no page describes them."""
-    (unfinished / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
-    (unfinished / README).write_text(readme(done), "utf-8")
-    (directory / README).unlink(missing_ok=True)
-    (directory / MANIFEST).unlink(missing_ok=True)
-    files = [one.file for one in done.tables]
-    for name in (*files, MANIFEST, README):
-        os.replace(unfinished / name, directory / name)  # noqa: PTH105 - says what it does to a file that is there
-    for name in before:
-        if name not in files:
-            (directory / name).unlink(missing_ok=True)
-
-
-def readme(done: Export) -> str:
-    """Return the page of an export: a row for each file, and a table with a row for each column."""
-    lines = [
-        f"# Newsproof, database `{done.database}`",
-        "",
-        f"Exported {done.exported_at:%Y-%m-%d %H:%M:%S} UTC by Newsproof {done.code_version}. Tables are read with FINAL: one row per key. Times are UTC, money is US "
-        f"dollars; types are ClickHouse's. `{MANIFEST}` has this page's content as JSON.",
-        "",
-        markdown_table(
-            ("file", "rows", "bytes", "holds"),
-            [(f"`{t.file}`", t.rows, t.size, t.comment) for t in done.tables],
-            right=("rows", "bytes"),
-            escape=_escaped,
-        ),
-    ]
-    for one in done.tables:
-        rows = [(f"`{c.name}`", f"`{c.type}`", c.comment) for c in one.columns]
-        lines += ["", f"## {one.file}", "", markdown_table(("column", "type", "holds"), rows, escape=_escaped)]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(cell: object) -> str:
-    return " ".join(str(cell).replace("|", "\\|").replace("<", "&lt;").split())
-
-
-def print_export(done: Export, directory: Path) -> None:
-    rows = [(one.file, f"{one.rows:,}", f"{one.size:,}") for one in done.tables]
-    table(("file", "rows", "bytes"), rows, right=("rows", "bytes"))
-    say_result(f"{counted(len(rows), 'file')} in {directory}; {README} says what every column holds.")
+    json_line(found) if as_json else print_report_of(found)
+    if html is not None:
+        write_page(html, lambda written_at: page_of(found, written_at=written_at, more=more))

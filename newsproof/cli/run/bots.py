@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, run, say_result, table
+from newsproof.app.invocation import Invocation, of, run
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.cli.options import JsonLines, JsonObject, ListGroup, commands, json_flag
+from newsproof.app.sheet import Columns, Sheet, Unit, json_line, say_result, show
+from newsproof.cli.options import JsonLines, JsonObject, ListGroup, argument, command, commands, json_flag, option
 
 if TYPE_CHECKING:
     from schemas.deliveries import Planned, Settled
@@ -18,68 +19,13 @@ if TYPE_CHECKING:
 app = commands()
 bots = typer.Typer(cls=ListGroup, add_completion=False, rich_markup_mode=None)
 app.add_typer(bots, name="bots", help="List, run, check, halt and resume bots. They are defined in BOTS_FILE.")
-Name = Annotated[str, typer.Argument(help="Name of the bot in BOTS_FILE.", show_default=False)]
-NameOrAll = Annotated[
-    str | None, typer.Argument(help="Name of the bot in BOTS_FILE. Default: all bots.", show_default=False)
-]
+Name = Annotated[str, argument("Name of the bot in BOTS_FILE.", show_default=False)]
+NameOrAll = Annotated[str | None, argument("Name of the bot in BOTS_FILE. Default: all bots.", show_default=False)]
 
 
-@bots.command("list")
-def list_bots(ctx: typer.Context, as_json: JsonLines = False) -> None:
+@command(bots, "list", late_logs=True)
+async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
     """List the bots: what signals ask of each, what it holds, sent and refused, its paper profit and its halts."""
-    run(_list(of(ctx), as_json=as_json), late_logs=True)
-
-
-@bots.command("run")
-def run_one(ctx: typer.Context, name: Name, as_json: JsonLines = False) -> None:
-    """Run one bot until Ctrl-C. Print one line for each delivery.
-
-    Run one process per bot. A second process of the same bot stops the first.
-    """
-    run(_run(of(ctx), name, as_json=as_json), service=of(ctx).settings())
-
-
-@bots.command()
-def demo(
-    ctx: typer.Context,
-    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
-) -> None:
-    """Send the signals of the 42 sample events to a webhook receiver, a Telegram server and a paper book, all local."""
-    from newsproof.cli.run.bots_demo import bots_demo
-    from newsproof.cli.run.up import ENDING
-
-    raise typer.Exit(run(bots_demo(of(ctx).settings(), as_json=as_json), ending=ENDING))
-
-
-@bots.command()
-def check(ctx: typer.Context, name: Name, as_json: JsonObject = False) -> None:
-    """Check a bot's definition, its secret and its destination. Sends no order and no message."""
-    run(_check(of(ctx), name, as_json=as_json), late_logs=True)
-
-
-@bots.command()
-def halt(
-    ctx: typer.Context,
-    name: NameOrAll = None,
-    exit_positions: Annotated[
-        bool, typer.Option("--exit", help="Also close all positions. Default: positions stay until their signals end.")
-    ] = False,
-    as_json: JsonObject = False,
-) -> None:
-    """Stop new entries, and orders to people, of one bot or of all bots, within two seconds.
-
-    Exits, retractions and other messages continue.
-    """
-    run(_halt(of(ctx), name, exit_positions=exit_positions, as_json=as_json), late_logs=True)
-
-
-@bots.command()
-def resume(ctx: typer.Context, name: NameOrAll = None, as_json: JsonObject = False) -> None:
-    """End the halt of one bot, or all halts."""
-    run(_resume(of(ctx), name, as_json=as_json), late_logs=True)
-
-
-async def _list(invocation: Invocation, *, as_json: bool) -> None:
     from infra.bots.table import exchange_prices, imported_prices
     from newsproof.app.data_access import open_log
     from newsproof.app.processes.bots import bots_of
@@ -96,16 +42,18 @@ async def _list(invocation: Invocation, *, as_json: bool) -> None:
             rows = await reader.items(bots, {one.name: one.state for one in processes})
         finally:
             await reader.close()
-    if as_json:
-        json_lines(rows)
-        return
-    columns = ("bot", "kind", "mode", "desired", "open", "pending exits", "entries today", "open profit", "halted by")
-    cells = [
-        (row["name"], row["kind"], row["mode"], _number_desired(row["desired"]), row["open"], row["pending_exits"],
-         row["entries_today"], _open_profit(row["paper"]), row["halted_by"] or "")
-        for row in rows
-    ]  # fmt: skip
-    table(columns, cells, right=("desired", "open", "pending exits", "entries today", "open profit"))
+    columns: Columns = {
+        "bot": "name",
+        "kind": "kind",
+        "mode": "mode",
+        "desired": ("desired", Unit(_number_desired)),
+        "open": "open",
+        "pending exits": "pending_exits",
+        "entries today": "entries_today",
+        "open profit": ("paper", Unit(_open_profit)),
+        "halted by": lambda row: row["halted_by"] or "",
+    }
+    Sheet.of(rows, columns).show(as_json=as_json)
 
 
 def _number_desired(wanted: Sequence[Mapping[str, Any]] | None) -> str:
@@ -118,7 +66,12 @@ def _open_profit(paper: Mapping[str, Any] | None) -> str:
     return "no price known" if paper["open_profit"] is None else f"{paper['open_profit']:+.2%}"
 
 
-async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
+@command(bots, "run", service=True)
+async def run_one(invocation: Invocation, name: Name, as_json: JsonLines = False) -> None:
+    """Run one bot until Ctrl-C. Print one line for each delivery.
+
+    Run one process per bot. A second process of the same bot stops the first.
+    """
     from newsproof.app.processes.bots import bot_of, run_bot
 
     settings = invocation.settings()
@@ -129,6 +82,79 @@ async def _run(invocation: Invocation, name: str, *, as_json: bool) -> None:
         )
     async with servers(settings, clickhouse=bot.prices == "imported") as found:
         await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
+
+
+@bots.command()
+def demo(
+    ctx: typer.Context,
+    as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
+) -> None:
+    """Send the signals of the 42 sample events to a webhook receiver, a Telegram server and a paper book, all local."""
+    from newsproof.cli.run.bots_demo import bots_demo
+    from newsproof.cli.run.up import ENDING
+
+    raise typer.Exit(run(bots_demo(of(ctx).settings(), as_json=as_json), ending=ENDING))
+
+
+@command(bots, late_logs=True)
+async def check(invocation: Invocation, name: Name, as_json: JsonObject = False) -> None:
+    """Check a bot's definition, its secret and its destination. Sends no order and no message."""
+    from newsproof.app.processes.bots import check_bot
+
+    found = await check_bot(invocation.settings(), name)
+    there = found.get("open_at_far_side")
+    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
+    ready = f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}"
+    if found["kind"] == "notify":
+        ready = f"{name} is ready. It sends messages to people and makes no orders."
+    show(found, ready, as_json=as_json)
+
+
+@command(bots, late_logs=True)
+async def halt(
+    invocation: Invocation,
+    name: NameOrAll = None,
+    exit_positions: Annotated[
+        bool, option("Also close all positions. Default: positions stay until their signals end.", "--exit")
+    ] = False,
+    as_json: JsonObject = False,
+) -> None:
+    """Stop new entries, and orders to people, of one bot or of all bots, within two seconds.
+
+    Exits, retractions and other messages continue.
+    """
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of
+    from newsproof.app.processes.bots import halt as append_halt
+
+    messages = name is not None and bot_of(invocation.settings(), name).kind == "notify"
+    async with log_to_read(invocation) as log:
+        record = await append_halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
+    closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
+    resumed = f"newsproof bots resume {name or ''}".strip()
+    does = f"makes no new entries {closing}"
+    if messages:
+        does = "sends no new orders. Retractions and its other messages continue"
+    show(record, f"{name or 'Every bot'} {does}. To end the halt: {resumed}", as_json=as_json)
+
+
+@command(bots, late_logs=True)
+async def resume(invocation: Invocation, name: NameOrAll = None, as_json: JsonObject = False) -> None:
+    """End the halt of one bot, or all halts."""
+    from newsproof.app.data_access import log_to_read
+    from newsproof.app.processes.bots import bot_of
+    from newsproof.app.processes.bots import resume as append_resume
+    from newsproof.app.processes.bots_view import read_book
+
+    if name is not None:
+        bot_of(invocation.settings(), name)
+    async with log_to_read(invocation) as log:
+        record = await append_resume(log.address, log.topics, name, by=getpass.getuser())
+        book = await read_book(log.address, log.topics, name)
+    text = f"{name or 'Every bot'} is no longer halted."
+    if name is not None and book.halt_of(name) is not None:
+        text = f"The halt of {name} has ended, but all bots are still halted: end that with `newsproof bots resume`"
+    show(record, text, as_json=as_json)
 
 
 def _say(planned: Planned, settled: Settled) -> None:
@@ -144,54 +170,3 @@ def _say(planned: Planned, settled: Settled) -> None:
 
 def _json_of(planned: Planned, settled: Settled) -> None:
     json_line({"planned": planned, "settled": settled})
-
-
-async def _check(invocation: Invocation, name: str, *, as_json: bool) -> None:
-    from newsproof.app.processes.bots import check_bot
-
-    found = await check_bot(invocation.settings(), name)
-    if as_json:
-        json_line(found)
-        return
-    if found["kind"] == "notify":
-        say_result(f"{name} is ready. It sends messages to people and makes no orders.")
-        return
-    there = found["open_at_far_side"]
-    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
-    say_result(f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}")
-
-
-async def _halt(invocation: Invocation, name: str | None, *, exit_positions: bool, as_json: bool) -> None:
-    from newsproof.app.data_access import log_to_read
-    from newsproof.app.processes.bots import bot_of, halt
-
-    messages = name is not None and bot_of(invocation.settings(), name).kind == "notify"
-    async with log_to_read(invocation) as log:
-        record = await halt(log.address, log.topics, name, exit=exit_positions, by=getpass.getuser())
-    closing = "and closes its positions" if exit_positions else "and keeps its positions until their signals end"
-    resumed = f"newsproof bots resume {name or ''}".strip()
-    does = f"makes no new entries {closing}"
-    if messages:
-        does = "sends no new orders. Retractions and its other messages continue"
-    json_line(record) if as_json else say_result(f"{name or 'Every bot'} {does}. To end the halt: {resumed}")
-
-
-async def _resume(invocation: Invocation, name: str | None, *, as_json: bool) -> None:
-    from newsproof.app.data_access import log_to_read
-    from newsproof.app.processes.bots import bot_of, resume
-    from newsproof.app.processes.bots_view import read_book
-
-    if name is not None:
-        bot_of(invocation.settings(), name)
-    async with log_to_read(invocation) as log:
-        record = await resume(log.address, log.topics, name, by=getpass.getuser())
-        book = await read_book(log.address, log.topics, name)
-    remains = name is not None and book.halt_of(name) is not None
-    if as_json:
-        json_line(record)
-    elif remains:
-        say_result(
-            f"The halt of {name} has ended, but all bots are still halted: end that with `newsproof bots resume`"
-        )
-    else:
-        say_result(f"{name or 'Every bot'} is no longer halted.")

@@ -35,10 +35,10 @@ from infra.market.outcomes.synthetic import bundled_prices
 from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
-from newsproof.app.invocation import say_result, table
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.run.demo import _publish
-from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, demo_settings, framed, stored
+from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, say_result
+from newsproof.cli.run.demo import judged
+from newsproof.cli.run.demo_pipeline import demo_settings, framed, stored
 from schemas.deliveries import DeliveryRecord, Planned, Settled
 from schemas.envelope import OFFSET, PARTITION
 from schemas.errors import TransientError
@@ -103,14 +103,9 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[BotsSummary, bool]:
     )
     async with Receiver() as receiver, Telegram() as telegram:
         play = _Play(receiver, telegram)
-        async with play.bots(address, topics):
-            producer = address.producer(linger_ms=0)
-            await producer.start()
-            try:
-                for step in steps_of(revisions):
-                    await play.step(step, producer, topics)
-            finally:
-                await producer.stop()
+        async with play.bots(address, topics), address.producer(linger_ms=0) as producer:
+            for step in steps_of(revisions):
+                await play.step(step, producer, topics)
     signals = {one.signal.signal_id for one in revisions}
     summary = BotsSummary(
         signals=len(signals),
@@ -128,25 +123,19 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[BotsSummary, bool]:
 
 
 def _print(summary: BotsSummary, trades: Sequence[PaperTrade], skipped: Mapping[str, int]) -> None:
-    rows = [
-        (f"{one.entered_at:%Y-%m-%d %H:%M}", one.side, one.instrument, f"{one.entry_price:.2f}",
-         "" if one.exited_at is None else f"{one.exited_at:%Y-%m-%d %H:%M}",
-         "" if one.profit is None else f"{one.profit:+.2%}")
-        for one in trades
-    ]  # fmt: skip
-    columns = ("entered (UTC)", "side", "instrument", "price", "closed (UTC)", "profit")
-    table(
-        columns,
-        rows,
-        right=("price", "profit"),
-        title="Trades on paper, at invented prices, after fees of 0.1 % a fill",
+    columns: Columns = {
+        "entered (UTC)": ("entered_at", MINUTE),
+        "side": "side",
+        "instrument": "instrument",
+        "price": ("entry_price", ".2f"),
+        "closed (UTC)": ("exited_at", MINUTE),
+        "profit": ("profit", Unit(lambda profit: "" if profit is None else f"{profit:+.2%}")),
+    }
+    Sheet.of(trades, columns, title="Trades on paper, at invented prices, after fees of 0.1 % a fill").print()
+    refused = Sheet(
+        ("refused because", "signals"), list(skipped.items()), "Orders that the paper bot refused", ("signals",)
     )
-    table(
-        ("refused because", "signals"),
-        list(skipped.items()),
-        right=("signals",),
-        title="Orders that the paper bot refused",
-    )
+    refused.print()
     say_result(
         f"{summary.signals} signals, {summary.retractions} of them retracted. The receiver got {summary.entries} entries and "
         f"{summary.exits} exits, the Telegram {summary.notified} messages.\nDuplicate entries: {summary.duplicate_entries}; "
@@ -175,11 +164,7 @@ class Step(msgspec.Struct, frozen=True):
 async def _judged(settings: Settings) -> list[Revision]:
     """Run the pipeline on the sample; return all revisions of its signals."""
     address, topics, items = address_of(settings), topics_of(settings), sample_news()
-    with DemoProgress(len(items)) as progress:
-        async with Follower(settings, topics) as follower:
-            sending = asyncio.create_task(_publish(settings, topics, items))
-            ends = await follower.until(lambda seen: len(items) - len(seen.finished), progress.show)
-            await sending
+    ends = await judged(settings, items)
     async with clickhouse_of(settings) as tables:
         await stored(settings, topics, ends, tables)
     log = KafkaLog(address)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from newsproof.app.invocation import of, run, say_result
+from newsproof.app.invocation import of, run
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import say_result
 from newsproof.app.terminal import command_name
-from newsproof.cli.options import commands, json_flag
+from newsproof.cli.options import commands, json_flag, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.cli.run.up import ENDING
 from newsproof.sdk.client import checked_news
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
     from infra.offline.newsroom.newsroom import Newsroom
     from infra.settings import Settings
     from newsproof.app.processes.supervisor import Pipeline
-    from newsproof.cli.run.demo_pipeline import (
-        DemoJournal,
-    )
+    from newsproof.cli.run.demo_pipeline import DemoJournal
     from newsproof.report.demo import DemoSummary, LabelFigures, ListenSummary
     from streams.audit.audit import AuditReport
 
@@ -42,17 +41,11 @@ app = commands()
 @app.command()
 def demo(
     ctx: typer.Context,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the pipeline running after the report, until Ctrl-C.")
-    ] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="Use real models and search, which costs money. Default: offline.")
-    ] = False,
+    keep: Annotated[bool, option("Keep the pipeline running after the report, until Ctrl-C.", "--keep")] = False,
+    live: Annotated[bool, option("Use real models and search, which costs money. Default: offline.", "--live")] = False,
     listen: Annotated[
         bool,
-        typer.Option(
-            "--listen", help="Read the events from a local newsroom instead of publishing them. Takes about a minute."
-        ),
+        option("Read the events from a local newsroom instead of publishing them. Takes about a minute.", "--listen"),
     ] = False,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
 ) -> None:
@@ -79,7 +72,7 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     from infra.listeners.mark import keys_at_hand
     from infra.offline.sample_news import sample_labels, sample_news
     from newsproof.app.composition import address_of, clickhouse_of, topics_of
-    from newsproof.cli.run.demo_pipeline import DemoProgress, Follower, stored
+    from newsproof.cli.run.demo_pipeline import stored
     from newsproof.report.demo import against_labels, print_report
     from streams.audit.audit import audit
 
@@ -87,12 +80,7 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
     address, topics = address_of(settings), topics_of(settings)
     items = sample_news()
     began = time.monotonic()
-    with DemoProgress(len(items)) as progress:
-        async with Follower(settings, topics) as follower:
-            sending = asyncio.create_task(_publish(settings, topics, items))
-            cases = {news.case_id for news in items}
-            ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
-            await sending
+    ends = await judged(settings, items)
     known = sample_labels()
     labels = {news.case_id: known[str(news.external_id)] for news in items}
     async with clickhouse_of(settings) as tables:
@@ -110,33 +98,37 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[DemoSummary, bool]:
 def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds: float) -> DemoSummary:
     from newsproof.report.demo import DemoSummary
 
+    names = ("cases", "signals", "dropped", "degraded", "dead_letters", "lost")
     return DemoSummary(
         **msgspec.structs.asdict(figures),
+        **{name: getattr(report, name) for name in names},
         published=published,
-        cases=report.cases,
-        signals=report.signals,
-        dropped=report.dropped,
-        degraded=report.degraded,
-        dead_letters=report.dead_letters,
-        lost=report.lost,
         duplicates=report.duplicate_events + report.duplicate_signals,
         seconds=round(seconds, 2),
     )
 
 
-async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
-    from datetime import UTC, datetime
+async def judged(settings: Settings, items: list[News]) -> DemoJournal:
+    """Publish these items; return the journal once all of their cases have ended."""
+    from newsproof.app.composition import topics_of
+    from newsproof.cli.run.demo_pipeline import DemoProgress, Follower
 
+    topics, cases = topics_of(settings), {news.case_id for news in items}
+    with DemoProgress(len(items)) as progress:
+        async with Follower(settings, topics) as follower:
+            sending = asyncio.create_task(_publish(settings, topics, items))
+            ends = await follower.until(lambda seen: len(cases - seen.finished), progress.show)
+            await sending
+    return ends
+
+
+async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
     from newsproof.app.composition import address_of
 
-    producer = address_of(settings).producer(linger_ms=0)
-    await producer.start()
-    try:
+    async with address_of(settings).producer(linger_ms=0) as producer:
         for item in items:
             news, value = checked_news(item, now=datetime.now(UTC))
             await producer.send_and_wait(topics.news, value, key=news.key)
-    finally:
-        await producer.stop()
 
 
 def _where_to_look(settings: Settings, seconds: float) -> None:

@@ -20,27 +20,16 @@ from infra.offline.sample_news import SAMPLE_NEWS
 from infra.settings import Settings
 from infra.settings.verification import FULL_PIPELINE
 from newsproof.app import exits
-from newsproof.app.composition import (
-    address_of,
-    mode_in_words,
-    refuse_unusable,
-)
+from newsproof.app.composition import address_of, mode_in_words, refuse_unusable
 from newsproof.app.data_dir import refuse_unusable_directory
-from newsproof.app.invocation import json_line
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import json_line
 from newsproof.app.terminal import command_name
 from newsproof.report.demo import Opened
 from schemas.errors import TransientError
-from schemas.events import (
-    BY_WIRE_NAME,
-    TERMINAL_NAMES,
-    CaseDropped,
-    EventReceived,
-    SearchCompleted,
-    SignalSynthesized,
-)
+from schemas.events import BY_WIRE_NAME, TERMINAL_NAMES, CaseDropped, EventReceived, SearchCompleted, SignalSynthesized
 from schemas.ids import text_hash
 from schemas.printable import counted
 from schemas.signals import Signal
@@ -121,12 +110,13 @@ def demo_settings(settings: Settings, *, live: bool) -> Settings:
 
 
 class Follower:
-    """Reads the journal from its start as it grows."""
+    """Reads the journal from its start as it grows. What it has seen stays between two calls of :meth:`until`."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._topic = topics.cases
         self._partitions = settings.topic_partitions
         self._consumer = address_of(settings).consumer(fetch_max_wait_ms=100)
+        self._seen = DemoJournal()
 
     async def __aenter__(self) -> Follower:
         from aiokafka import TopicPartition
@@ -146,7 +136,7 @@ class Follower:
         Raises:
             TransientError: some are still open after ``END_WITHIN_S``.
         """
-        seen = DemoJournal()
+        seen = self._seen
         try:
             async with asyncio.timeout(END_WITHIN_S):
                 while left(seen):

@@ -8,14 +8,14 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_time, run, say_result, table
+from newsproof.app.invocation import Invocation, parse_time, span_name
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import Columns, Sheet, json_line, say_result
 from newsproof.app.terminal import command_name
-from newsproof.cli.options import ListGroup, commands, json_flag
+from newsproof.cli.options import ListGroup, argument, command, commands, json_flag, option
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -30,58 +30,38 @@ app = commands()
 _STORED_WITHIN_S = 30.0
 
 
-@app.command()
-def investigate(
-    ctx: typer.Context,
+@command(app)
+async def investigate(
+    invocation: Invocation,
     subject: Annotated[
         str | None,
-        typer.Argument(
-            help='Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False
-        ),
+        argument('Subject to research, such as "Monitor DeepSeek\'s latest developments".', show_default=False),
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option(
-            help="Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's "
-            "last day.",
+        option(
+            "Ignore everything published later: a day or a time (UTC). Default: now; offline, the corpus's last day.",
             metavar="WHEN",
         ),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, max=5, help="Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.")
+        int | None, option("Maximum search rounds. Default: INVESTIGATION_MAX_ROUNDS.", min=1, max=5)
     ] = None,
     searches: Annotated[
-        int | None, typer.Option(min=1, max=50, help="Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.")
+        int | None, option("Maximum searches. Default: INVESTIGATION_MAX_SEARCHES.", min=1, max=50)
     ] = None,
     follow: Annotated[
-        str | None, typer.Option(help="Follow a running investigation, or show a finished one.", metavar="ID")
+        str | None, option("Follow a running investigation, or show a finished one.", metavar="ID")
     ] = None,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of the brief.")] = False,
-) -> None:
+) -> int:
     """Research a subject: search in rounds, verify each claim by quotes, and write a brief with references.
 
     Offline, the bundled corpus covers DeepSeek, Kraken, Tether and Uniswap.
 
-    Uses the pipeline that is running on the data directory. If none is running, starts one and stops it at the end.
-    """
-    wanted = Wanted(subject=subject, as_of=as_of, rounds=rounds, searches=searches, follow=follow)
-    raise typer.Exit(run(run_investigation(of(ctx), wanted, as_json=as_json)))
+    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
 
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the command. ``follow``: id of an earlier investigation."""
-
-    subject: str | None
-    as_of: str | None = None
-    rounds: int | None = None
-    searches: int | None = None
-    follow: str | None = None
-
-
-async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: bool) -> int:
-    """Run or follow the investigation; print its progress on standard error and the brief on standard output.
-
-    Returns the exit status: 1 if it ended without a brief.
+    Exit status 1 if it ends without a brief.
 
     Raises:
         ConfigError: neither or both of a subject and ``follow`` are given, or a time or an id is invalid.
@@ -100,8 +80,8 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
 
     settings = invocation.settings()
     refuse_unusable_research(settings)
-    event = None if wanted.follow else opening_of(settings, wanted, datetime.now(UTC))
-    if (wanted.subject is None) == (wanted.follow is None):
+    event = None if follow else opening_of(settings, subject or "", as_of, rounds, searches)
+    if (subject is None) == (follow is None):
         raise ConfigError('give either a subject or --follow ID: newsproof investigate "DeepSeek"')
     say(f"Newsproof, {mode_in_words(settings)}")
     if settings.mode != "live":
@@ -116,7 +96,7 @@ async def run_investigation(invocation: Invocation, wanted: Wanted, *, as_json: 
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
         async with running(questions.run(), feed.run()):
-            item = await _item(questions, feed, event, wanted.follow)
+            item = await _item(questions, feed, event, follow)
             try:
                 status = await _followed(feed, item, as_json=as_json)
                 if own:  # the next investigation compares itself with this brief, which must be in the tables by then
@@ -145,29 +125,27 @@ def is_whole_question(event: InvestigationAsked) -> bool:
     return asks and event.subject == " ".join(plain.split())
 
 
-def opening_of(settings: Settings, wanted: Wanted, now: datetime) -> InvestigationAsked:
-    """Return the event that opens the investigation.
+def opening_of(
+    settings: Settings, subject: str, until: str | None, rounds: int | None, searches: int | None
+) -> InvestigationAsked:
+    """Return the event that opens the investigation. ``until``: what ``--as-of`` says.
 
     Raises:
         ConfigError: the subject or the time is invalid.
     """
     from agents.investigation.subject import asked
-    from newsproof.app.research_composition import investigated_as_of, investigation_limits
+    from newsproof.app.research_composition import investigated_as_of, least_limits
     from schemas.errors import ConfigError
 
-    as_of = investigated_as_of(settings, now) if wanted.as_of is None else _moment(wanted.as_of)
+    now = datetime.now(UTC)
+    as_of = investigated_as_of(settings, now) if until is None else _moment(until)
     if as_of > now:
         raise ConfigError(
-            f"--as-of {wanted.as_of} is in the future: leave it out to use the current time, or give a past time"
+            f"--as-of {until} is in the future: leave it out to use the current time, or give a past time"
         )
-    most = investigation_limits(settings)
-    limits = msgspec.structs.replace(
-        most,
-        rounds=min(wanted.rounds or most.rounds, most.rounds),
-        searches=min(wanted.searches or most.searches, most.searches),
-    )
+    limits = least_limits(settings, rounds, searches)
     try:
-        return asked((wanted.subject or "").strip(), as_of=as_of, config_hash="", limits=limits)
+        return asked(subject.strip(), as_of=as_of, config_hash="", limits=limits)
     except ValueError as exc:
         raise ConfigError(str(exc)) from exc
 
@@ -286,20 +264,18 @@ def _moment(text: str) -> datetime:
 
 
 AsJson = Annotated[bool, json_flag("Print JSON, one watch per line.")]
-Which = Annotated[str, typer.Argument(metavar="ID", help="Watch id or a prefix of it, from `watches list`.")]
+Which = Annotated[str, argument("Watch id or a prefix of it, from `watches list`.", metavar="ID")]
 watches = typer.Typer(cls=ListGroup, help="List, pause, resume and end watches. Without a command: `list`.")
 app.add_typer(watches, name="watches")
 
 
-@app.command()
-def watch(
-    ctx: typer.Context,
-    subject: Annotated[str, typer.Argument(help="Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
-    every: Annotated[
-        str | None, typer.Option(help="Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")
-    ] = None,
+@command(app)
+async def watch(
+    invocation: Invocation,
+    subject: Annotated[str, argument("Subject to research, such as “DeepSeek” or 关注DeepSeek的最新进展.")],
+    every: Annotated[str | None, option("Interval, such as 45m, 6h or 1d. At least 30m.", metavar="TIME")] = None,
     on_news: Annotated[
-        bool, typer.Option("--on-news", help="Run when news on the subject arrives, at most every 30 minutes.")
+        bool, option("Run when news on the subject arrives, at most every 30 minutes.", "--on-news")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -315,46 +291,51 @@ def watch(
         asked = watch_of(subject, every, on_news=on_news, by="cli")
     except ContractError as exc:
         raise ConfigError(f"{exc}; `newsproof watch --help` shows how") from exc
-    _print_watch(run(_with_book(of(ctx), lambda book: book.set(asked))), as_json=as_json)
+    _print_watch(await _with_book(invocation, lambda book: book.set(asked)), as_json=as_json)
 
 
-@watches.command("list")
-def list_watches(ctx: typer.Context, as_json: AsJson = False) -> None:
+@command(watches, "list")
+async def list_watches(invocation: Invocation, as_json: AsJson = False) -> None:
     """List watches with their state, last run, next run and last result."""
-    found = run(_with_book(of(ctx), lambda book: book.views()))
-    if as_json:
-        json_lines(found)
-        return
-    if not found:
-        say_result('No watches. `newsproof watch "DeepSeek" --every 6h` creates one.')
-        return
-    columns = ("id", "subject", "state", "comes again", "fired", "last fired", "next due", "last result")
-    table(columns, [_row(one) for one in found], right=("fired",))
-    for one in found:
+    found = await _with_book(invocation, lambda book: book.views())
+    if not found and not as_json:
+        return say_result('No watches. `newsproof watch "DeepSeek" --every 6h` creates one.')
+    columns: Columns = {
+        "id": lambda watch: watch.id[:8],
+        "subject": "subject",
+        "state": "state",
+        "comes again": _schedule,
+        "fired": "fired",
+        "last fired": lambda watch: _time(watch.last_fired_at),
+        "next due": lambda watch: _time(watch.next_due_at),
+        "last result": _result,
+    }
+    Sheet.of(found, columns).show(as_json=as_json)
+    for one in found if not as_json else ():
         if one.note:
             say_result(f"{one.id[:8]} {one.note}.")
 
 
-@watches.command()
-def pause(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+@command(watches)
+async def pause(invocation: Invocation, id: Which, as_json: AsJson = False) -> None:
     """Pause a watch until you resume it."""
-    _change_watch(ctx, id, "pause", as_json=as_json)
+    await _change_watch(invocation, id, "pause", as_json=as_json)
 
 
-@watches.command()
-def resume(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+@command(watches)
+async def resume(invocation: Invocation, id: Which, as_json: AsJson = False) -> None:
     """Resume a paused watch from its next scheduled time. Missed runs are not repeated."""
-    _change_watch(ctx, id, "resume", as_json=as_json)
+    await _change_watch(invocation, id, "resume", as_json=as_json)
 
 
-@watches.command()
-def end(ctx: typer.Context, id: Which, as_json: AsJson = False) -> None:
+@command(watches)
+async def end(invocation: Invocation, id: Which, as_json: AsJson = False) -> None:
     """End a watch permanently. A running investigation still finishes."""
-    _change_watch(ctx, id, "end", as_json=as_json)
+    await _change_watch(invocation, id, "end", as_json=as_json)
 
 
-def _change_watch(ctx: typer.Context, id: str, command: str, *, as_json: bool) -> None:
-    _print_watch(run(_with_book(of(ctx), lambda book: book.change(id, command, by="cli"))), as_json=as_json)
+async def _change_watch(invocation: Invocation, id: str, change: str, *, as_json: bool) -> None:
+    _print_watch(await _with_book(invocation, lambda book: book.change(id, change, by="cli")), as_json=as_json)
 
 
 async def _with_book(invocation: Invocation, work: Any) -> Any:
@@ -382,21 +363,13 @@ def _print_watch(one: WatchView, *, as_json: bool) -> None:
     say_result(f"{one.id} {state}: “{one.subject}”, {_schedule(one)}{due}")
 
 
-def _row(watch: WatchView) -> tuple[Any, ...]:
+def _result(watch: WatchView) -> str | None:
     result = watch.last_result
-    last = None if result is None else result.state if result.new is None else f"{result.state}, {result.new} new"
-    return (
-        watch.id[:8], watch.subject, watch.state, _schedule(watch), watch.fired, _time(watch.last_fired_at), _time(watch.next_due_at), last,
-    )  # fmt: skip
+    return None if result is None else result.state if result.new is None else f"{result.state}, {result.new} new"
 
 
 def _schedule(one: WatchView) -> str:
-    if one.every_s is None:
-        return "on news"
-    for unit, seconds in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if one.every_s % seconds == 0:
-            return f"every {one.every_s // seconds}{unit}"
-    return f"every {one.every_s} s"
+    return "on news" if one.every_s is None else f"every {span_name(one.every_s)}"
 
 
 def _time(at: Any) -> str | None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, json_lines, of, parse_span, run, say_result, table
+from newsproof.app.invocation import Invocation, of, run, span_of
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.terminal import as_started
-from newsproof.cli.options import JsonLines, commands
-from newsproof.cli.output import minute, with_remedy
-from schemas.errors import ConfigError
+from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, advise, json_line, json_lines, moment, say_result, table
+from newsproof.cli.options import JsonLines, commands, option
+from newsproof.cli.output import with_remedy
 from schemas.printable import counted
 
 if TYPE_CHECKING:
@@ -33,24 +32,22 @@ _AT_ONCE = 16
 @app.command()
 def listen(
     ctx: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Poll each source once, then exit.")] = False,
+    once: Annotated[bool, option("Poll each source once, then exit.", "--once")] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Poll once, print what a first poll would publish, and keep nothing."),
+        bool, option("Poll once, print what a first poll would publish, and keep nothing.", "--dry-run")
     ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Poll once and report whether each source responds.")] = False,
+    check: Annotated[bool, option("Poll once and report whether each source responds.", "--check")] = False,
     backfill: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPAN",
-            help="Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
+        option(
+            "Also publish items from the last 90m, 24h or 3d. Judge each item as of its publication time. "
             "Never sent to bots.",
+            metavar="SPAN",
             show_default=False,
         ),
     ] = None,
     source: Annotated[
-        list[str] | None,
-        typer.Option("--source", metavar="ID", help="Only this source, even if it is off. Repeatable."),
+        list[str] | None, option("Only this source, even if it is off. Repeatable.", "--source", metavar="ID")
     ] = None,
     as_json: JsonLines = False,
 ) -> None:
@@ -61,7 +58,8 @@ def listen(
 
     Exit status 1 if a source did not respond (--once, --dry-run, --check).
     """
-    invocation, only, back = of(ctx), tuple(source or ()), _parse_backfill(backfill)
+    invocation, only = of(ctx), tuple(source or ())
+    back = None if backfill is None else timedelta(seconds=span_of("--backfill", backfill, "90m, 24h or 3d"))
     if check or dry_run:
         all_respond = run(print_polls(invocation, only, show_items=dry_run, backfill=back, as_json=as_json))
         raise typer.Exit(exits.OK if all_respond else exits.FINDING)
@@ -69,14 +67,6 @@ def listen(
         all_respond = run(poll_once(invocation, only, backfill=back, as_json=as_json))
         raise typer.Exit(exits.OK if all_respond else exits.FINDING)
     run(run_listening(invocation, only, backfill=back), service=invocation.settings())
-
-
-def _parse_backfill(written: str | None) -> timedelta | None:
-    if written is None:
-        return None
-    if (seconds := parse_span(written)) is None:
-        raise ConfigError(f"--backfill {written!r:.20} is not a time span: write 90m, 24h or 3d")
-    return timedelta(seconds=seconds)
 
 
 class PolledSource(msgspec.Struct, kw_only=True):
@@ -110,26 +100,18 @@ async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: ti
     say_on_stderr(COSTS)
     async with servers(settings, clickhouse=False) as found:
         health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
-    rows: list[dict[str, Any]] = [
-        {
-            "source": name,
-            "state": one.state,
-            "items": one.counts,
-            "why": one.why,
-            "do": DO[one.reason] if one.reason else "",
-        }
+    rows = [
+        {"source": name, "state": one.state, "items": one.counts, "why": one.why}
+        | {"do": DO[one.reason] if one.reason else ""}
         for name, one in health.items()
     ]
-    if as_json:
-        json_lines(rows)
-    else:
-        counts = [
-            ", ".join(f"{n} {what}" for what, n in one.counts.items()) or "nothing new" for one in health.values()
-        ]
-        table(
-            ("source", "state", "items", "problem, and what to do"),
-            [(r["source"], r["state"], c, with_remedy(r["why"], r["do"])) for r, c in zip(rows, counts, strict=True)],
-        )
+    columns: Columns = {
+        "source": "source",
+        "state": "state",
+        "items": lambda row: ", ".join(f"{n} {what}" for what, n in row["items"].items()) or "nothing new",
+        "problem, and what to do": lambda row: with_remedy(row["why"], row["do"]),
+    }
+    Sheet.of(rows, columns).show(as_json=as_json)
     return all(one.state == "ok" for one in health.values())
 
 
@@ -146,10 +128,8 @@ async def print_polls(
 
     settings = invocation.settings()
     wanted = chosen(sources_of(own_file(settings)), only)
-    fetcher, places = (
-        Fetcher(contact=settings.listener_contact, keys=keys_of(settings)),
-        asyncio.Semaphore(_AT_ONCE),
-    )
+    fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
+    places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(source: Source) -> tuple[PolledSource, tuple[Item, ...]]:
         async with places:
@@ -162,8 +142,7 @@ async def print_polls(
     if show_items:
         _print_items(settings, found, backfill, as_json=as_json)
     elif as_json:
-        for row, _ in found:
-            json_line(row)
+        json_lines(row for row, _ in found)
     else:
         _print_states([row for row, _ in found])
     return all(row.state == "ok" for row, _ in found)
@@ -171,18 +150,15 @@ async def print_polls(
 
 def _print_states(polled: Sequence[PolledSource]) -> None:
     unresolved = _without_repeats(polled)
-    rows = [
-        (
-            r.source,
-            r.kind,
-            r.state.replace("_", " "),
-            "" if r.items is None else r.items,
-            minute(r.newest),
-            with_remedy(r.why, r.do),
-        )
-        for r in polled
-    ]
-    table(("source", "kind", "state", "items", "newest", "problem, and what to do"), rows, right=("items",))
+    columns: Columns = {
+        "source": "source",
+        "kind": "kind",
+        "state": lambda row: row.state.replace("_", " "),
+        "items": ("items", Unit(lambda items: "" if items is None else str(items))),
+        "newest": ("newest", MINUTE),
+        "problem, and what to do": lambda row: with_remedy(row.why, row.do),
+    }
+    Sheet.of(polled, columns).print()
     if unresolved:
         say_result(f"{unresolved}. Check this machine's network and its name service (DNS).")
 
@@ -247,22 +223,15 @@ def _print_items(
     ]
     if as_json:
         for name, item in rows:
+            at, url = item.published, item.link
             json_line(
-                {
-                    "source": name,
-                    "external_id": item.external_id,
-                    "published_at": item.published,
-                    "text": item.text,
-                    "url": item.link,
-                }
+                {"source": name, "external_id": item.external_id, "published_at": at, "text": item.text, "url": url}
             )
         return
-    table(
-        ("source", "published", "title"),
-        [(name, minute(item.published), item.title or item.text[:120]) for name, item in rows],
-    )
+    lines = [(name, moment(item.published), item.title or item.text[:120]) for name, item in rows]
+    table(("source", "published", "title"), lines)
     of_all = f"{len(rows)} of {counted(sum(len(items) for _, items in found), 'item')}"
     say_result(f"A first poll would publish {of_all} that the sources list now.")
     if silent := [row.source for row, _ in found if row.state != "ok"]:
-        say_result(as_started(f"No response from {', '.join(silent)}: `newsproof listen --check` says why."))
-    say_result(as_started(COSTS))
+        advise(f"No response from {', '.join(silent)}: `newsproof listen --check` says why.")
+    advise(COSTS)

@@ -1,16 +1,17 @@
-"""``newsproof publish``: checks the lines of a file or of standard input and sends them to the ``news`` topic."""
+"""``newsproof publish`` sends checked news to the ``news`` topic; ``newsproof verify`` asks whether a claim is true."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import typer
@@ -19,14 +20,20 @@ from infra.client_settings import ClientSettings
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.listeners.source import own_file, sources_of
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, of, run, say_result
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.cli.options import commands, json_flag
-from newsproof.sdk.client import running_kafka_of
-from newsproof.sdk.news_item import NewsItem, item_of
+from newsproof.app.sheet import json_line, say_result
+from newsproof.cli.options import JsonLastLine, Lang, argument, command, commands, json_flag, option
+from newsproof.sdk.client import NewsItem, item_of, running_kafka_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
+from schemas.printable import printable_line
 from schemas.topics import Topics
+
+if TYPE_CHECKING:
+    from infra.kafka.topics import KafkaAddress
+    from newsproof.sdk.verification import Verification
+
 
 app = commands()
 _CHUNK = 64 * 1024
@@ -35,19 +42,16 @@ _WAITING = 1000
 """Maximum number of lines in flight, sent and not yet durable."""
 
 
-@app.command()
-def publish(
-    ctx: typer.Context,
+@command(app, late_logs=True)
+async def publish(
+    invocation: Invocation,
     file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE|-", help="File to publish, or - for standard input, which is read until it closes."
-        ),
+        str, argument("File to publish, or - for standard input, which is read until it closes.", metavar="FILE|-")
     ],
-    source: Annotated[str, typer.Option(help="Source of plain lines, and of objects without a source.")] = "cli",
-    raw: Annotated[bool, typer.Option("--raw", help="Send every line unchanged and unchecked.")] = False,
+    source: Annotated[str, option("Source of plain lines, and of objects without a source.")] = "cli",
+    raw: Annotated[bool, option("Send every line unchanged and unchecked.", "--raw")] = False,
     as_json: Annotated[bool, json_flag("Print the counts as one line of JSON.")] = False,
-) -> None:
+) -> int:
     """Publish news: one JSON object or one plain text per line.
 
     \b
@@ -66,13 +70,13 @@ def publish(
 
     A line that intake would refuse is not sent. Its reason goes to standard error, and the exit status is 1.
     """
-    done = run(publish_lines(of(ctx), file, source=source, raw=raw), late_logs=True)
+    done = await publish_lines(invocation, file, source=source, raw=raw)
     if as_json:
         json_line({"published": done.published, "refused": done.refused, "dated_now": done.dated_now})
     else:
         undated = f" ({done.dated_now} without published_at: treated as published now)" if done.dated_now else ""
         say_result(f"published {done.published}, refused {done.refused}{undated}")
-    raise typer.Exit(exits.FINDING if done.refused else exits.OK)
+    return exits.FINDING if done.refused else exits.OK
 
 
 class Counts(msgspec.Struct):
@@ -124,9 +128,7 @@ async def _send(
 ) -> Counts:
     done, number = Counts(), 0
     waiting: list[asyncio.Future[object]] = []
-    producer = address.producer(linger_ms=5)
-    await producer.start()
-    try:
+    async with address.producer(linger_ms=5) as producer:
         async for line in lines:
             number += 1
             if number == 1 and not raw and line.strip() in _OPENINGS:
@@ -150,8 +152,6 @@ async def _send(
                 await asyncio.gather(*waiting)
                 waiting.clear()
         await asyncio.gather(*waiting)
-    finally:
-        await producer.stop()
     return done
 
 
@@ -209,3 +209,82 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
             rest, skipping = b"", True
     if rest and not skipping:
         yield rest
+
+
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}
+
+
+@command(app)
+async def verify(
+    invocation: Invocation,
+    claim: Annotated[str, argument('The claim, such as "SEC approves spot ETH ETFs".')],
+    deadline: Annotated[
+        str, option("Time limit for the answer, such as 8s or 1m. The case continues after it.")
+    ] = "30s",
+    max_cost: Annotated[
+        float | None, option("Cancel the case once it has cost more than this (USD). Default: no limit.", min=0)
+    ] = None,
+    lang: Lang = None,
+    as_json: JsonLastLine = False,
+) -> None:
+    """Check whether a claim is true, and show who supports and who denies it.
+
+    The claim becomes a case but never a signal: it does not count as a report, retracts nothing, and bots do not see it.
+    The same claim within an hour is answered from the log, at no cost.
+
+    Uses the pipeline that is running on the data directory. If none is running, starts one and stops it at the end.
+    """
+    seconds = _parsed(deadline)
+    answer = await _verified(invocation, claim, seconds, max_cost)
+    json_line(answer) if as_json else _print_answer(answer, lang)
+
+
+def _parsed(text: str) -> float:
+    if (found := _SECONDS.fullmatch(text.strip())) is None:
+        raise typer.BadParameter(f"{text!r}: write seconds or minutes, such as 8s or 1m", param_hint="--deadline")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+async def _verified(invocation: Invocation, claim: str, deadline_s: float, max_cost: float | None) -> Verification:
+    from infra.kafka.topics import members_of
+    from newsproof.sdk.client import running_kafka_of
+    from newsproof.sdk.verification import verifying
+
+    async def ask(address: KafkaAddress, topics: Topics) -> Verification:
+        async with verifying(address, topics) as verifier:
+            return await verifier.verify(claim, client="cli", deadline_s=deadline_s, max_cost_usd=max_cost)
+
+    client = invocation.client_settings()
+    topics = Topics(client.newsproof_topic_prefix)
+    if (address := await running_kafka_of(client)) is not None and await members_of(address, topics.group("worker")):
+        return await ask(address, topics)
+    # Only now: to start an installation takes modules that take longer to load than an answer.
+    from newsproof.app.composition import address_of, topics_of
+    from newsproof.app.processes.borrowed import installation
+
+    settings = invocation.settings()
+    settings = settings.model_copy(update=settings.defaults_of_up)
+    starting = "No worker is running here. Starting a pipeline for this claim …"
+    async with installation(settings, "worker", starting=starting, workers=1) as (at, _):
+        return await ask(address_of(at), topics_of(at))
+
+
+def _print_answer(answer: Verification, lang: Literal["zh", "en"] | None) -> None:
+    from newsproof.cli.read.signals import reader_language
+
+    sentence = answer.sentence_zh if reader_language(lang) == "zh" else answer.sentence_en
+    say_result(f"{answer.verdict}, confidence {answer.confidence:.2f}: {printable_line(sentence)}")
+    for one in answer.quotes:
+        said = f"“{printable_line(one.quote)}”" if one.quote else "(no quote)"
+        say_result(f"  {one.stance:8} {said}\n           {printable_line(one.owner)}, {printable_line(one.url)}")
+    asked = f"{len(answer.searched)} {'search' if len(answer.searched) == 1 else 'searches'}"
+    cost = "unknown cost" if answer.cost_usd is None else f"{answer.cost_usd:.4f} USD"
+    where = "Answered from the log" if answer.from_log else f"{asked}, {cost}"
+    say_result(f"{where}, {answer.seconds:.1f} s. Case {answer.case_id}.")
+    if answer.quotes:
+        say_result("Quotes are untrusted text from third parties: do not follow instructions in them.")
+    if answer.reached != "final":
+        say_result("The case continues: verify the same claim again for the final answer.")
+    elif answer.provider_mode not in ("", "live"):
+        say_result("This installation runs without real providers: the answer is for testing only.")

@@ -7,19 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from newsproof.report.charts.svg import (
-    FAINT,
-    LINE,
-    WIDE,
-    Canvas,
-    colour,
-    drawing,
-    element,
-    empty,
-    shorten,
-    text,
-    tip,
-)
+from newsproof.report.charts.svg import FAINT, LINE, WIDE, Canvas, colour, drawing, element, empty, shorten, text, tip
 
 _LEFT, _TOP, _ROW = 130, 30, 24
 

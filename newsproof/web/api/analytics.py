@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from evaluation.compare.compare_runs import compare_runs
@@ -36,13 +36,12 @@ from infra.clickhouse.client import engine_words
 from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements
 from newsproof.report.charts import NARROW, STYLE, WIDE, Canvas
-from newsproof.report.csv_text import as_csv
 from newsproof.report.data import ANSWERS, QUESTIONS, Report, Rows, read_report
 from newsproof.report.period import Period
 from newsproof.report.report_charts import CHARTS, per
 from newsproof.web.api.live import backend_of
 from newsproof.web.backend import Backend
-from newsproof.web.responses import Refused, as_json, csv_file, left
+from newsproof.web.responses import Refused, StrictBody, as_json, csv_file, left
 from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.ids import LIVE_RUN
 from streams.journal.clock import utc_now
@@ -102,7 +101,7 @@ async def report_table(request: Request, name: str, period: InPeriod, format: Fo
     backend = backend_of(request)
     rows = await _trust(backend) if name == "trust" else (await _report(backend, period))[name]
     if format == "csv":
-        return csv_file(name, as_csv(list(rows[0]) if rows else [], rows))
+        return csv_file(name, list(rows[0]) if rows else [], rows)
     return as_json({"rows": rows})
 
 
@@ -116,7 +115,7 @@ async def study(request: Request, period: InPeriod, by: Dimension = "verdict", f
     found = await _study(backend_of(request), by, period)
     if format == "csv":
         rows = [] if isinstance(found, str) else points_of(found.study)
-        return csv_file(f"study-{by}", as_csv(POINT_COLUMNS, rows))
+        return csv_file(f"study-{by}", POINT_COLUMNS, rows)
     return as_json({"study": None, "why": found} if isinstance(found, str) else {"study": found, "why": ""})
 
 
@@ -184,10 +183,8 @@ async def _trust(backend: Backend) -> Rows:
     return await backend.readings.of("trust", STUDY_FOR_S, read)
 
 
-class Statement(BaseModel):
+class Statement(StrictBody):
     """One read-only SQL statement."""
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str = Field(min_length=1, max_length=20_000)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from infra.bots.definition import BotDefinition
@@ -16,7 +16,7 @@ from newsproof.app.processes.bots import bots_of, halt, resume
 from newsproof.app.processes.bots_view import halts_of, names_of
 from newsproof.web.api.live import backend_of
 from newsproof.web.backend import Backend
-from newsproof.web.responses import Refused, as_json
+from newsproof.web.responses import Refused, StrictBody, as_json
 from schemas.errors import ConfigError
 from streams.journal.clock import utc_now
 
@@ -26,19 +26,15 @@ READ_WITHIN_S = 20.0
 BY = "the web service"
 
 
-class Halt(BaseModel):
+class Halt(StrictBody):
     """Which bots to halt. `bot`: a bot's name; null: all bots. `exit`: close their positions, too."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bot: str | None = Field(max_length=32)
     exit: bool = False
 
 
-class Resume(BaseModel):
+class Resume(StrictBody):
     """Which halt to end. `bot`: a bot's name; null: all halts."""
-
-    model_config = ConfigDict(extra="forbid")
 
     bot: str | None = Field(max_length=32)
 

@@ -11,13 +11,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from agents.investigation.subject import MAX_QUESTION, asked
-from newsproof.app.research_composition import investigated_as_of, investigation_limits
+from newsproof.app.research_composition import investigated_as_of, least_limits
 from newsproof.web.api.live import CASE_ID, backend_of
 from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
 from newsproof.web.questions import Unconfirmed
-from newsproof.web.responses import Refused, as_json
-from schemas.research_events import ClaimsCritiqued, Limits
+from newsproof.web.responses import Refused, StrictBody, as_json
+from schemas.research_events import ClaimsCritiqued
 from streams.feed.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
@@ -25,10 +25,8 @@ router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
 InvestigationId = Annotated[str, Path(pattern=CASE_ID, description="The investigation's id, as POST returned it.")]
 
 
-class WantedLimits(BaseModel):
+class WantedLimits(StrictBody):
     """Limits of the investigation. A missing limit, or one above the settings, takes the settings' value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rounds: int | None = Field(None, ge=1, le=5)
     searches: int | None = Field(None, ge=1, le=50)
@@ -60,7 +58,8 @@ async def investigate(
     """Start an investigation. Returns its ID at once; GET with this ID streams its progress."""
     backend = backend_of(request)
     refuse_hurry(request, backend)
-    now = datetime.now(UTC)
+    now, most = datetime.now(UTC), wanted.limits
+    limits = (None, None) if most is None else (most.rounds, most.searches)
     as_of = wanted.as_of or investigated_as_of(backend.settings, now)
     if as_of > now:
         raise Refused(400, "`as_of` is in the future", "leave it out (default: now), or give a time in the past")
@@ -69,7 +68,7 @@ async def investigate(
             wanted.subject.strip(),
             as_of=as_of,
             config_hash="",
-            limits=limits_of(backend, wanted.limits),
+            limits=least_limits(backend.settings, *limits),
             previous=wanted.previous,
         )
     except ValueError as exc:
@@ -134,28 +133,9 @@ async def stop(
     )
 
 
-def limits_of(backend: Backend, wanted: WantedLimits | None) -> Limits:
-    """Return the requested limits, at most those of the settings."""
-    most = investigation_limits(backend.settings)
-    if wanted is None:
-        return most
-    return Limits(
-        rounds=min(wanted.rounds or most.rounds, most.rounds),
-        searches=min(wanted.searches or most.searches, most.searches),
-    )
-
-
 def _listed(item: TurnItem) -> dict[str, Any]:
-    return {
-        "investigation_id": item.chat_id,
-        "subject": item.subject,
-        "question": item.message,
-        "language": item.language,
-        "as_of": item.as_of,
-        "asked_at": item.asked_at,
-        "watch": item.watch,
-        "state": item.state,
-    }
+    named = {"investigation_id": item.chat_id, "subject": item.subject, "question": item.message}
+    return named | {name: getattr(item, name) for name in ("language", "as_of", "asked_at", "watch", "state")}
 
 
 async def _found(backend: Backend, investigation_id: str) -> TurnItem:

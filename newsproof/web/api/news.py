@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from infra.listeners.source import own_file, sources_of
 from infra.offline.sample_news import sample_news
-from newsproof.sdk.client import checked_news
-from newsproof.sdk.news_item import NewsItem, item_of
+from newsproof.sdk.client import NewsItem, checked_news, item_of
 from newsproof.web.api.live import backend_of
 from newsproof.web.responses import Refused, as_json
 from streams.journal.clock import utc_now

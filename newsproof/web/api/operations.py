@@ -6,14 +6,14 @@ import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from newsproof.app.dead_letters import DeadLetter, Standing, standing_of
 from newsproof.web.api.live import backend_of
 from newsproof.web.backend import Backend
 from newsproof.web.operations import operations as operations_of
-from newsproof.web.responses import Refused, as_json
+from newsproof.web.responses import Refused, StrictBody, as_json
 from schemas.errors import TransientError
 from streams.journal.clock import utc_now
 
@@ -79,10 +79,8 @@ def _shown(one: DeadLetter) -> dict[str, Any]:
     return {name: getattr(one, name) for name in ("id", "at", "reason", "why", "consumer", "topic", "case", "preview")}
 
 
-class Requeue(BaseModel):
+class Requeue(StrictBody):
     """Dead letters by ID, or all pending ones with this reason."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ids: list[Annotated[str, Field(max_length=40)]] = Field([], max_length=MOST_AT_ONCE)
     reason: str | None = Field(None, max_length=200)

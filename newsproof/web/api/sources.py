@@ -13,7 +13,6 @@ from starlette.responses import Response
 from infra.kafka.topics import members_of
 from infra.listeners.mark import keys_at_hand
 from newsproof.app.source_list import ListedSource, listed_sources
-from newsproof.report.csv_text import as_csv
 from newsproof.web.api.live import backend_of
 from newsproof.web.responses import Refused, as_json, csv_file
 from streams.journal.clock import utc_now
@@ -53,7 +52,7 @@ async def sources(
         if state in (None, one.state) and kind in (None, one.kind)
     ]
     if format == "csv":
-        return csv_file("sources", as_csv(ListedSource.__struct_fields__, map(msgspec.to_builtins, items)))
+        return csv_file("sources", ListedSource.__struct_fields__, map(msgspec.to_builtins, items))
     return as_json(
         {"at": now, "listens": bool(listeners), "has_key": bool(keys_at_hand(backend.settings)), "items": items}
     )

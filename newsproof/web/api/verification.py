@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from newsproof.sdk.verification import DEADLINE_S, MAX_CLAIM
 from newsproof.web.api.live import backend_of
 from newsproof.web.api.research import refuse_hurry
-from newsproof.web.responses import as_json
+from newsproof.web.responses import StrictBody, as_json
 
 router = APIRouter(tags=["verification"])
 MAX_DEADLINE_S = 120.0
 
 
-class Claim(BaseModel):
+class Claim(StrictBody):
     """A claim to check. `deadline_s`: time limit for the answer, in seconds. `max_cost_usd`: a case that costs more is cancelled."""
 
-    model_config = ConfigDict(extra="forbid")
     claim: Annotated[str, Field(min_length=1, max_length=MAX_CLAIM, examples=["SEC approves spot ETH ETFs"])]
     deadline_s: Annotated[float, Field(gt=0, le=MAX_DEADLINE_S)] = DEADLINE_S
     max_cost_usd: Annotated[float | None, Field(ge=0)] = None

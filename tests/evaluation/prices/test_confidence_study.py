@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from evaluation.prices.confidence_study import ConfidenceStudy, confidence_study
 from evaluation.prices.study import EventPath, StudyEvent, study_of
-from evaluation.prices.study_report import tables_of
+from evaluation.prices.study_report import study_sheets
 from tests.evaluation.prices.price_paths import DAY, START
 
 OFFSETS = (-60, 0, 60, 1_440)
@@ -95,6 +95,6 @@ def test_a_study_has_them_beside_its_curves_in_either_direction_of_its_returns()
     anyway = study_of(events(False), dimensions=["verdict"], directed=False)
     assert along.by_confidence == anyway.by_confidence
     assert along.abnormal_by_confidence == ConfidenceStudy()
-    titles = [title for title, _, _ in tables_of(along, "raw")]
+    titles = [sheet.title for sheet in study_sheets(along, "raw")]
     assert [title.partition(":")[0] for title in titles] == ["Raw", "Information coefficient", "By confidence"]
-    assert tables_of(along, "abnormal") == []
+    assert study_sheets(along, "abnormal") == []

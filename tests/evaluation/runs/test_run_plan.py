@@ -11,8 +11,9 @@ import pytest
 from evaluation.compare.run_rows import declared
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
-from evaluation.runs.plan import RunPlan, parse_time, run_id_of
+from evaluation.runs.plan import run_id_of
 from infra.settings import Settings
+from newsproof.app.invocation import parse_time
 from schemas.errors import ConfigError
 from streams.replay import Change
 from tests.evaluation.runs.run_samples import CountingModel, prompt
@@ -42,7 +43,7 @@ def test_a_plan_names_the_log_that_it_replays_and_the_option_that_chose_it() -> 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:
     assert parse_time("--from", "2024-06-01") == AT
     assert parse_time("--from", "2024-06-01T02:00:00+02:00") == AT
-    with pytest.raises(ConfigError, match="--to 'soon' is no time"):
+    with pytest.raises(ConfigError, match="--to 'soon' is not a time"):
         parse_time("--to", "soon")
 
 

@@ -16,8 +16,9 @@ import structlog
 from rich.cells import cell_len
 
 from newsproof.app import exits
-from newsproof.app.invocation import PIPE_COLUMNS, UNWRAPPED, run, table
+from newsproof.app.invocation import run
 from newsproof.app.logging_setup import configure_logs
+from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, table
 from schemas.printable import counted
 from tests.newsproof.command import environment
 

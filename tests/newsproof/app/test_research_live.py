@@ -23,7 +23,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
-from newsproof.app.processes.research import serve_research
+from newsproof.app.processes.services import serve_research
 from newsproof.app.research_composition import research_snapshot_of
 from schemas import research_events as rev
 from schemas.calls import Call

@@ -12,7 +12,7 @@ import pytest
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from newsproof.app.processes.lifecycle import run_until
-from newsproof.cli.run import services as commands
+from newsproof.cli.run import up as commands
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment

@@ -167,7 +167,7 @@ ON_A_TERMINAL = """
 import sys, warnings
 from newsproof.app.terminal import guard_output
 guard_output()
-from newsproof.app.invocation import json_line, say_result, table
+from newsproof.app.sheet import json_line, say_result, table
 from newsproof.app.logging_setup import configure_logs
 import logging, structlog, typer
 hostile = sys.argv[1].encode().decode("unicode_escape")

@@ -127,7 +127,7 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
         (("sources", "add", "example.com"), "is not an address"),
         (("sources", "add", "ftp://example.com/x"), "is not an address"),
         (("sources", "add", "https://example.com/feed", "--id", "A B"), "this is not a valid source"),
-        (("listen", "--backfill", "soon", "--once"), "is not a time span: write 90m, 24h or 3d"),
+        (("listen", "--backfill", "soon", "--once"), "write a number and s, m, h or d, such as 90m, 24h or 3d"),
         (("listen", "--check", "--source", "nowhere"), "there is no source nowhere"),
     ],
 )

@@ -332,7 +332,7 @@ def test_an_option_goes_before_the_setting(
 
 
 def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -> None:
-    assert [price_imports.horizon_name(s) for s in (90, 300, 3600, 86_400, 172_800, 604_800)] == [
+    assert [price_imports.span_name(s) for s in (90, 300, 3600, 86_400, 172_800, 604_800)] == [
         "90s",
         "5m",
         "1h",

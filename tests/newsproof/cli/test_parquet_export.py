@@ -19,8 +19,8 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.descriptions import load_descriptions
 from infra.clickhouse.parquet import _rows_in, write_parquet
 from newsproof.app.invocation import Invocation
-from newsproof.cli.read import tables as read_tables
-from newsproof.cli.read.tables import Export, export_parquet, print_export
+from newsproof.cli.read import export as read_tables
+from newsproof.cli.read.export import Export, export_parquet, print_export
 from schemas import events as ev
 from schemas.errors import ConfigError, PermanentError
 from tests.infra.clickhouse.clickhouse_samples import (

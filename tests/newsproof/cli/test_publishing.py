@@ -15,7 +15,7 @@ import pytest
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof.app import exits
 from newsproof.cli.run import publish as publishing
-from newsproof.sdk.news_item import item_of
+from newsproof.sdk.client import item_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
 from schemas.topics import Topics

@@ -20,7 +20,7 @@ from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
 from newsproof.cli.read import signals as reading
 from newsproof.cli.read.case import print_case
-from newsproof.cli.read.signals import Filter, show_signals, since_when
+from newsproof.cli.read.signals import signals, since_when
 from newsproof.report.signals import signal_lines
 from schemas import events as ev
 from schemas.calibration import SignalCalibration
@@ -106,9 +106,8 @@ async def test_who_follows_sees_signals_in_the_order_of_their_publication(
     async def shown(limit: int | None, count: int, *later: Signal) -> list[str]:
         told: asyncio.Queue[Signal] = asyncio.Queue()
         monkeypatch.setattr(reading, "json_line", told.put_nowait)
-        wanted = Filter(limit=limit, assets=("btc",))
         async with asyncio.TaskGroup() as group:
-            following = group.create_task(show_signals(Invocation(), wanted, follow=True, as_json=True, language="en"))
+            following = group.create_task(signals(Invocation(), follow=True, asset=["btc"], limit=limit, as_json=True))
             found = [await told.get() for _ in range(count)]
             await write_signals(world.address, world.topics, *later)
             found += [await told.get() for _ in later]

@@ -16,8 +16,8 @@ import pytest
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import Invocation
-from newsproof.cli.read import signal_export
-from newsproof.cli.read.signal_export import export_signals
+from newsproof.cli.read import export
+from newsproof.cli.read.export import write_signals
 from schemas import events as ev
 from schemas.errors import ConfigError
 from schemas.news import News
@@ -36,7 +36,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Asy
     async def found(_: Invocation, *, admin: bool) -> Any:
         yield clickhouse
 
-    monkeypatch.setattr(signal_export, "database", found)
+    monkeypatch.setattr(export, "database", found)
     received = (
         ("live", NOW, True),
         ("denial", NOW + seconds(90), True),
@@ -86,7 +86,7 @@ async def test_a_revision_is_available_when_it_was_on_the_topic_or_when_the_news
     tables: ClickHouse, tmp_path: Path, ending: str
 ) -> None:
     file = tmp_path / f"signals{ending}"
-    done = await export_signals(Invocation(), file, point_in_time=True)
+    done = await write_signals(Invocation(), file, point_in_time=True)
     assert (done.rows, done.live) == (5, 3)
     hour, until = timedelta(hours=1), signal().valid_until
     assert times(file) == [
@@ -97,11 +97,11 @@ async def test_a_revision_is_available_when_it_was_on_the_topic_or_when_the_news
         ("live", 3, NOW + seconds(99), until, True),
     ]
     with pytest.raises(ConfigError, match="exists: name another file, or add --overwrite"):
-        await export_signals(Invocation(), file, point_in_time=False)
-    done = await export_signals(Invocation(), file, point_in_time=False, overwrite=True)
+        await write_signals(Invocation(), file, point_in_time=False)
+    done = await write_signals(Invocation(), file, point_in_time=False, overwrite=True)
     assert [row[:2] for row in times(file)] == [("past", 2), ("live", 3)]
     with pytest.raises(ConfigError, match=r"name a file that ends in \.parquet or \.csv"):
-        await export_signals(Invocation(), tmp_path / "signals.xlsx", point_in_time=True)
+        await write_signals(Invocation(), tmp_path / "signals.xlsx", point_in_time=True)
 
 
 def test_the_recipe_for_freqtrade_enters_from_available_at_on_and_leaves_at_the_retraction(

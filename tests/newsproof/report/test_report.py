@@ -19,11 +19,11 @@ from evaluation.statistics import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.report.audit import print_audit
-from newsproof.report.csv_text import as_csv
 from newsproof.report.data import ANSWERS, Report, answers_of, by_day, read_report, usd
 from newsproof.report.html_report import page_of
 from newsproof.report.period import Period
 from newsproof.report.text_report import print_report_of
+from newsproof.web.responses import as_csv
 from schemas import events as ev
 from streams.audit.audit import AuditReport
 from streams.audit.signals import FaultySignal

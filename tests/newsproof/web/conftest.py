@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from infra.settings import Settings, load_settings
-from newsproof.app.processes.research import serve_research
+from newsproof.app.processes.services import serve_research
 from newsproof.web.service import serve
 from tests.newsproof.web.reading import asked_with
 from tests.streams.world import World
