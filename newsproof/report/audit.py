@@ -58,7 +58,7 @@ def _print_altered(report: AuditReport) -> None:
     if report.entries_delivered_twice or report.entries_attempted_again:
         advise(
             "NOT CLEAN: a bot entered a position again that it had entered, or perhaps had: compare the positions at the "
-            "far side with `newsproof sql \"SELECT * FROM v_deliveries WHERE intent = 'enter'\"`, close what is too much "
+            "destination with `newsproof sql \"SELECT * FROM v_deliveries WHERE intent = 'enter'\"`, close what is too much "
             "by hand, and report a bug."
         )
 

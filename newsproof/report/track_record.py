@@ -186,7 +186,9 @@ def track_page(record: TrackRecord, *, written_at: str) -> str:
         "Check a proof with docs/check_proof.py, without Newsproof."
     )
     signals = Sheet.of(
-        record.signals, _SIGNALS, title="All signals: an order as it was first given, anything else as it is now"
+        record.signals,
+        _SIGNALS,
+        title="All signals: each order as first published, every other signal in its latest revision",
     )
     body = [
         f"<h1>Track record</h1><p>{escape(about)}</p>",

@@ -78,7 +78,9 @@ async def signals(
 ) -> None:
     """Export signals for a backtester, as Parquet or CSV. docs/bots.md has recipes."""
     done = await write_signals(invocation, out, point_in_time=point_in_time, overwrite=overwrite)
-    show(done, f"{counted(done.rows, 'row')} in {done.file}, {done.live} of them of live news.", as_json=as_json)
+    show(
+        done, f"Wrote {counted(done.rows, 'row')} to {done.file}; {done.live} of them from live news.", as_json=as_json
+    )
 
 
 class ExportedColumn(msgspec.Struct, frozen=True, kw_only=True):

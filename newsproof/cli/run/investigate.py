@@ -59,7 +59,7 @@ async def investigate(
 
     Offline, the bundled corpus covers DeepSeek, Kraken, Tether and Uniswap.
 
-    Uses the pipeline that runs on the data directory. Otherwise it starts one and stops it at the end.
+    Uses the pipeline that is running on the data directory. If none is running, starts one and stops it at the end.
 
     Exit status 1 if it ends without a brief.
 

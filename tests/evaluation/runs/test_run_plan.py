@@ -11,7 +11,7 @@ import pytest
 from evaluation.compare.run_rows import declared
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
-from evaluation.runs.plan import run_id_of
+from evaluation.runs.plan import RunPlan, run_id_of
 from infra.settings import Settings
 from newsproof.app.invocation import parse_time
 from schemas.errors import ConfigError
