@@ -38,7 +38,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"{', '.join(unknown)}: no setting of a snapshot; write one of {', '.join(sorted(known))}"
             )
-        fields = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__} | self.settings
+        held = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
+        fields = {name: value for name, value in held.items() if value is not msgspec.UNSET} | self.settings
         try:
             changed = msgspec.convert(msgspec.to_builtins(fields), Snapshot)
         except msgspec.ValidationError as exc:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from infra.offline.pages import OfflinePages
+from infra.offline.search import OfflinePages
 from msgspec import UNSET
 from msgspec.structs import replace
 

@@ -55,7 +55,7 @@ def test_the_terminal_shows_cost_latency_confidence_and_calibration(
 ) -> None:
     print_report_of(report)
     said = capsys.readouterr().out
-    for view in ("v_calls", "v_judgements", "v_judged_outcomes", "v_trust_checks"):
+    for view in ("v_calls", "v_judgements", "v_held_outcomes", "v_trust_checks"):
         assert view in said
     assert "0.06" in said and "8 signals" in said and "1 of 4 calls have no known price" in said
     assert "█" in said
