@@ -72,10 +72,9 @@ def address_of(settings: Settings) -> KafkaAddress:
 
 async def prepare_topics(settings: Settings) -> dict[str, int]:
     """Create and check the topics; return the created ones, as :func:`infra.kafka.topics.ensure_topics` does."""
+    address, topics = address_of(settings), topics_of(settings)
     partitions, replication = settings.topic_partitions, settings.topic_replication
-    return await ensure_topics(
-        address_of(settings), topics_of(settings), partitions=partitions, replication=replication
-    )
+    return await ensure_topics(address, topics, partitions=partitions, replication=replication)
 
 
 def clickhouse_of(settings: Settings) -> ClickHouse:
@@ -250,14 +249,8 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, **journa
         from infra.market.ports import live_market
 
         models, fallbacks = live_models(settings)
-        return Ports(
-            models=models,
-            fallbacks=fallbacks,
-            search=live_search(settings),
-            **ours,
-            scrape=live_pages(settings),
-            market=live_market(settings),
-        )
+        ours |= {"search": live_search(settings), "scrape": live_pages(settings), "market": live_market(settings)}
+        return Ports(models=models, fallbacks=fallbacks, **ours)
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
         from infra.offline.newsroom.search import PlayedSearch, StorySearch
