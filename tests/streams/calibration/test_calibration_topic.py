@@ -51,6 +51,7 @@ async def test_the_newest_map_is_the_last_one_and_readers_follow(address: KafkaA
     assert await asyncio.gather(following, return_exceptions=True) and seen.empty()
 
 
+@pytest.mark.security
 async def test_what_is_no_map_is_told_ignored_and_counted_by_the_audit(
     address: KafkaAddress, made_topics: Topics
 ) -> None:
