@@ -84,7 +84,7 @@ def test_a_folder_of_the_same_name_in_the_working_directory_is_not_ours(checkout
     assert run(checkout, "demo", cwd=tmp_path).stdout.splitlines()[1:] == [str(tmp_path), "demo"]
 
 
-@pytest.mark.parametrize("command", ["acceptance", "bench", "chaos", "eval", "hostile"])
+@pytest.mark.parametrize("command", ["acceptance", "bench", "chaos", "eval", "gate-example", "hostile"])
 def test_what_puts_it_to_the_test_goes_to_the_lab(checkout: Path, command: str) -> None:
     done = run(checkout, command, "--json", "a b")
     assert done.stdout.splitlines() == ["the lab", "/", command, "--json", "a b"]

@@ -1,6 +1,6 @@
 """Generates the example of docs/gate.md: a recorded log with prices and labels, and two candidates, all of it invented.
 
-    PYTHONPATH=. .venv/bin/python -P -m lab gate-example DIRECTORY [--cases 400] [--seed 12]
+    ./run gate-example DIRECTORY [--cases 400] [--seed 12]
 
 Exchanges, coins, outlets, news, pages, prices and truths exist nowhere. The steps that judge the news are the real ones, run
 by a worker on a log in memory, with the scripted model and a search that finds the pages below. Equal arguments give equal

@@ -162,7 +162,6 @@ WATCHED: dict[str, tuple[World, Callable[[np.random.Generator, World], Made], st
     "moods AR 0.7, 120 days, confidence": (World(days=120, per_day=4, mood=0.7, trend=0.3), null, "confidence", ANY),
     "moods AR 0.9, 120 days, action_rate": (World(days=120, per_day=4, mood=0.9, trend=0.3), null, "action_rate", ANY),
     "moods AR 0.9, 120 days, confidence": (World(days=120, per_day=4, mood=0.9, trend=0.3), null, "confidence", ANY),
-    "moods AR 0.9, 120 days, profit@24h": (World(days=120, per_day=4, mood=0.9, trend=0.3), null, "profit@24h", ANY),
 }
 """Growing runs that are looked at whenever a block closes, the metric, and the verdicts that count."""
 
