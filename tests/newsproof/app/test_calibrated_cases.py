@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from infra.offline.search import OfflinePages
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -22,7 +21,7 @@ from evaluation.replay.verify import verify
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.offline.model import OfflineModel
-from infra.offline.search import OfflineSearch
+from infra.offline.search import OfflinePages, OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from infra.settings import Settings, load_settings
