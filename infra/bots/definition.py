@@ -59,7 +59,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     words: dict[str, str] = {}
     refused_if: dict[str, str | int | float | bool] = {}
     username: str = "newsproof"
-    prices: Literal["exchange", "imported"] = "exchange"
+    prices: Literal["exchange", "imported", "invented"] = "exchange"
     fee_bps: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 10.0
     channel: str = ""
     to: str = ""
@@ -76,7 +76,7 @@ class BotDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def barred(self, signal: Signal) -> str | None:
         """Return in words why the bot ignores the signal whatever it says; None if it does not."""
         if signal.provider_mode != "live" and "offline" not in self.allow:
-            return f"the signal is {signal.provider_mode}, not live: only for testing"
+            return f'the signal is {signal.provider_mode}, for testing only: to accept such signals, write allow = ["offline"]'
         if flags := sorted(_REFUSED.intersection(signal.risk_flags).difference(self.allow)):
             return f"the signal is flagged {', '.join(flags)}"
         return None
@@ -134,6 +134,10 @@ def _bot(file: Path, name: str, table: Any, kinds: tuple[str, ...]) -> BotDefini
     if len({asset.upper() for asset in bot.map}) < len(bot.map) or len(set(bot.map.values())) < len(bot.map):
         raise ConfigError(
             f"{where}: map names an asset twice, or gives two assets the same instrument; give each asset its own"
+        )
+    if not bot.map and bot.kind != "notify":
+        raise ConfigError(
+            f"{where}: map is empty, so the bot would ignore every signal; write asset = instrument pairs"
         )
     if not all(bot.map.values()):
         raise ConfigError(

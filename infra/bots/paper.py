@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import exp
+from random import Random
 from typing import Protocol
 
 import msgspec
@@ -128,6 +130,20 @@ class BarPrices:
 
 def _no_prices(instrument: str, at: datetime) -> str:
     return f"there are no prices of {instrument} on {at:%Y-%m-%d}: newsproof outcomes import"
+
+
+class InventedPrices:
+    """Prices that are made up, about 100 for every instrument: the same for the same minute. They say nothing of a market."""
+
+    async def price(self, instrument: str, at: datetime, *, buys: bool) -> float:
+        minute = int(at.timestamp() // 60)
+        return round(100.0 * exp(Random(f"{instrument} {minute}").gauss(0.0, 0.005)), 2)
+
+    async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark:
+        return Mark(await self.price(instrument, at, buys=buys), at)
+
+    async def close(self) -> None:
+        pass
 
 
 class ImportedPrices:

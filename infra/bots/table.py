@@ -43,7 +43,9 @@ def _paper(bot: BotDefinition, settings: Settings) -> OrderAdapter:
 
     if bot.mode == "live":
         raise ConfigError(f'[{bot.name}] is of kind {bot.kind}, which reaches no market: write mode = "paper"')
-    return Paper(bot, (exchange_prices if bot.prices == "exchange" else imported_prices)(settings))
+    if bot.prices == "invented" and settings.mode == "live":
+        raise ConfigError(f'[{bot.name}] prices: invented ones are for trying bots offline; write prices = "exchange"')
+    return Paper(bot, PRICES[bot.prices](settings))
 
 
 def exchange_prices(settings: Settings) -> FillPrices:
@@ -68,6 +70,21 @@ def imported_prices(settings: Settings) -> FillPrices:
 
     url = settings.clickhouse_url
     return ImportedPrices(connect(url, database=settings.clickhouse_database) if url else None)
+
+
+def invented_prices(settings: Settings) -> FillPrices:
+    """Return prices that are made up, for trying a bot without a network."""
+    from infra.bots.paper import InventedPrices
+
+    return InventedPrices()
+
+
+PRICES: dict[str, Callable[[Settings], FillPrices]] = {
+    "exchange": exchange_prices,
+    "imported": imported_prices,
+    "invented": invented_prices,
+}
+"""The sources of prices on paper, by their name in a definition."""
 
 
 def _notify(bot: BotDefinition, settings: Settings) -> MessageAdapter:

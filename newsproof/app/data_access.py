@@ -48,10 +48,10 @@ class LogToRead(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
-    """Yield the log. Missing topics are created."""
+async def open_log(invocation: Invocation, *, clickhouse: bool = False) -> AsyncIterator[LogAccess]:
+    """Yield the log. Missing topics are created. ``clickhouse``: also connect to ClickHouse, or start it."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, clickhouse=False) as found:
+    async with servers(settings, clickhouse=clickhouse) as found:
         at = found.applied_to(settings)
         address, topics = KafkaAddress.of(at, at.kafka_bootstrap_servers or ""), Topics(at.topic_prefix)
         await _prepared(address, topics, at, embedded=found.embedded_kafka)

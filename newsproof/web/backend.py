@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from math import inf
 from typing import Any, TypeVar
 
@@ -17,8 +17,8 @@ from aiokafka.errors import KafkaError
 
 from agents.core.registry import Registry
 from agents.graphs import RESEARCH, verification
-from infra.bots.paper import ImportedPrices
-from infra.bots.table import exchange_prices
+from infra.bots.paper import FillPrices, ImportedPrices
+from infra.bots.table import PRICES
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import members_of
 from infra.settings import Settings
@@ -101,7 +101,8 @@ class Backend:
         self.verifier = Verifier(self.address, self.topics, self.questions.send)
         self.watches = WatchBook(self.address, self.topics, daily_limit=settings.watch_daily_limit)
         # Analysts may read the imported prices, and this service reads tables as they do.
-        prices = {"exchange": lambda: exchange_prices(settings), "imported": lambda: ImportedPrices(self.tables)}
+        prices: dict[str, Callable[[], FillPrices]] = {name: partial(make, settings) for name, make in PRICES.items()}
+        prices["imported"] = lambda: ImportedPrices(self.tables)
         self.bots = BotsReader(
             self.address, self.topics, prices, keep=DELIVERIES_KEPT, desired_within_s=DESIRED_WITHIN_S
         )

@@ -140,9 +140,9 @@ class DeliveryRunner:
             said = self._decoded(record)
             if isinstance(said, HaltRequested | HaltLifted):
                 found = self.book.fold(int(append_ms(record)), said) or found
-                log.warning(
-                    "halted" if isinstance(said, HaltRequested) else "halt lifted", bot=self.bot.name, by=said.by
-                )
+                if said.bot in (None, self.bot.name):
+                    event = "halted" if isinstance(said, HaltRequested) else "halt lifted"
+                    log.warning(event, bot=said.bot or "all bots", by=said.by)
         return found
 
     async def _signal_spans(self, since: datetime) -> dict[TopicPartition, tuple[int, int]]:

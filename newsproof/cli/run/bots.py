@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,16 +27,16 @@ NameOrAll = Annotated[str | None, argument("Name of the bot in BOTS_FILE. Defaul
 @command(bots, "list", late_logs=True)
 async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
     """List the bots: what signals ask of each, what it holds, sent and refused, its paper profit and its halts."""
-    from infra.bots.table import exchange_prices, imported_prices
+    from infra.bots.table import PRICES
     from newsproof.app.data_access import open_log
     from newsproof.app.processes.bots import bots_of
     from newsproof.app.processes.bots_view import BotsReader
     from newsproof.web.processes import Processes
 
     bots = bots_of(invocation.settings())  # a wrong file is reported before a server starts
-    async with open_log(invocation) as log:
+    async with open_log(invocation, clickhouse=any(bot.prices == "imported" for bot in bots.values())) as log:
         at = log.settings
-        prices = {"exchange": lambda: exchange_prices(at), "imported": lambda: imported_prices(at)}
+        prices = {name: partial(make, at) for name, make in PRICES.items()}
         reader = BotsReader(log.address, log.topics, prices)
         try:
             processes, _ = await Processes(at.newsproof_data_dir).look()
@@ -45,7 +46,7 @@ async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
     columns: Columns = {
         "bot": "name",
         "kind": "kind",
-        "mode": "mode",
+        "mode": lambda row: "" if row["kind"] == "notify" else row["mode"],
         "desired": ("desired", Unit(_number_desired)),
         "open": "open",
         "pending exits": "pending_exits",
@@ -103,8 +104,11 @@ async def check(invocation: Invocation, name: Name, as_json: JsonObject = False)
 
     found = await check_bot(invocation.settings(), name)
     there = found.get("open_at_far_side")
-    holds = "Its open positions cannot be read." if there is None else f"It holds {there} open positions of this bot."
-    ready = f"{name} ({found['kind']}, {found['mode']}) is ready. {holds}"
+    ready = f"{name} ({found['kind']}, {found['mode']}) is ready."
+    if there is not None:
+        ready += f" It holds {there} open positions of this bot."
+    elif found["mode"] == "live":
+        ready += " Its open positions cannot be read."
     if found["kind"] == "notify":
         ready = f"{name} is ready. It sends messages to people and makes no orders."
     show(found, ready, as_json=as_json)

@@ -9,9 +9,11 @@ import pytest
 
 from infra.bots.adapter import Order
 from infra.bots.definition import BotDefinition
-from infra.bots.paper import BarPrices, ExchangePrices, ImportedPrices, Mark, Paper, paper_book
+from infra.bots.paper import BarPrices, ExchangePrices, ImportedPrices, InventedPrices, Mark, Paper, paper_book
+from infra.bots.table import order_adapter
 from infra.clickhouse.client import ClickHouse
 from infra.market.exchanges import exchanges
+from infra.settings import Settings
 from schemas.deliveries import DeliveryRecord, Planned, Settled, Side
 from schemas.errors import ConfigError, TransientError
 from schemas.prices import PriceSeries
@@ -95,6 +97,18 @@ async def test_imported_bars_fill_at_the_first_open_from_the_order_on() -> None:
     assert "no bar from 2024-06-05 13:02 UTC on: newsproof outcomes import" in results[1].reason
     with pytest.raises(ConfigError, match=r"\[b\] map: 'bitcoin' names no market"):
         Paper(bot(map={"BTC": "bitcoin"}), BarPrices([]))
+
+
+async def test_invented_prices_fill_every_order_the_same_in_one_minute_and_only_outside_live_mode() -> None:
+    paper = Paper(bot(prices="invented"), InventedPrices())
+    await paper.check()
+    first, second = [await paper.perform(order("enter")), await paper.perform(order("exit"))]
+    assert first.outcome == second.outcome == "delivered" and first.price == second.price
+    assert first.price is not None and 90 < first.price < 110
+    later = await paper.perform(order("exit", at=AT + timedelta(minutes=1)))
+    assert later.price != first.price
+    with pytest.raises(ConfigError, match="prices: invented ones are for trying bots offline"):
+        order_adapter(bot(prices="invented"), Settings(newsproof_mode="live"))
 
 
 async def test_bars_are_those_of_the_imports_in_clickhouse_and_the_newest_is_the_mark(clickhouse: ClickHouse) -> None:
