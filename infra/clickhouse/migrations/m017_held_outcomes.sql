@@ -37,24 +37,23 @@ LEFT JOIN
 ) AS s ON s.run_id = j.run_id AND s.case_id = j.case_id
 LEFT JOIN
 (
-    SELECT o.case_id AS case_id, o.horizon_s AS horizon_s, min(p.open_at) AS until_at,
-           argMin(p.open, tuple(p.open_at, -toInt64(p.version))) / any(o.entry_price) - 1 AS return_until
+    SELECT o.case_id AS case_id, o.horizon_s AS horizon_s, p.open_at AS until_at, p.open / o.entry_price - 1 AS return_until
     FROM
     (
-        SELECT symbol, venue, open_at, open, version FROM bars
-        WHERE version IN (SELECT version FROM price_imports FINAL WHERE NOT removed)
-          AND symbol IN (SELECT symbol FROM outcomes WHERE case_id IN (SELECT case_id FROM v_withdrawals WHERE run_id = 'live'))
-    ) AS p
-    INNER JOIN
-    (
-        SELECT f.case_id AS case_id, f.horizon_s AS horizon_s, f.symbol AS symbol, f.venue AS venue, f.entry_at AS entry_at,
-               f.entry_price AS entry_price, f.exit_at AS exit_at, w.withdrawn_at AS withdrawn_at
+        SELECT f.case_id AS case_id, f.horizon_s AS horizon_s, f.symbol AS symbol, f.venue AS venue, f.entry_price AS entry_price,
+               f.exit_at AS exit_at, greatest(w.withdrawn_at, f.entry_at + toIntervalMillisecond(1)) AS from_at
         FROM (SELECT case_id, horizon_s, symbol, venue, entry_at, entry_price, exit_at FROM outcomes FINAL) AS f
         INNER JOIN (SELECT case_id, withdrawn_at FROM v_withdrawals WHERE run_id = 'live') AS w ON w.case_id = f.case_id
         WHERE w.withdrawn_at <= f.exit_at
-    ) AS o ON o.symbol = p.symbol AND o.venue = p.venue
-    WHERE p.open_at >= o.withdrawn_at AND p.open_at > o.entry_at AND p.open_at <= o.exit_at
-    GROUP BY case_id, horizon_s
+    ) AS o
+    ASOF JOIN
+    (
+        SELECT symbol, venue, open_at, argMax(open, version) AS open FROM bars
+        WHERE version IN (SELECT version FROM price_imports FINAL WHERE NOT removed)
+          AND symbol IN (SELECT symbol FROM outcomes WHERE case_id IN (SELECT case_id FROM v_withdrawals WHERE run_id = 'live'))
+        GROUP BY symbol, venue, open_at
+    ) AS p ON p.symbol = o.symbol AND p.venue = o.venue AND p.open_at >= o.from_at
+    WHERE p.open_at <= o.exit_at
 ) AS b ON b.case_id = j.case_id AND b.horizon_s = j.horizon_s;
 
 -- The hit rate of all orders, without the withdrawn ones (v_judged_outcomes) and with them.
