@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from schemas.config import Prompt, Snapshot
 from schemas.errors import ConfigError
 
-_NEVER = frozenset({"prompts", "tables", "provider_mode", "code_version", "case_deadline_seconds"})
+_NEVER = frozenset({"prompts", "tables", "calibration", "provider_mode", "code_version", "case_deadline_seconds"})
 """Fields that cannot be changed, because more than the steps depends on them: no real case would have run so."""
 
 
@@ -38,10 +38,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"{', '.join(unknown)}: no setting of a snapshot; write one of {', '.join(sorted(known))}"
             )
-        held = {name: getattr(snapshot, name) for name in Snapshot.__struct_fields__}
-        fields = {name: value for name, value in held.items() if value is not msgspec.UNSET} | self.settings
         try:
-            changed = msgspec.convert(msgspec.to_builtins(fields), Snapshot)
+            fields = msgspec.to_builtins(snapshot) | msgspec.to_builtins(self.settings)
+            changed = msgspec.convert(fields, Snapshot)
         except msgspec.ValidationError as exc:
             raise ConfigError(f"a changed setting has a value that it does not take: {exc}") from exc
         return replace(changed, prompts={**snapshot.prompts, **self.prompts}, tables=snapshot.tables)

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from agents.prompts import all_prompts, load_prompts
 from evaluation.replay.candidates import candidate_models, candidate_prompts, chosen_prompts, with_models
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings, load_settings
 from newsproof.app import exits
+from schemas.calibration import CalibrationMap, Curve
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from streams.replay import Change
@@ -130,3 +133,14 @@ def test_another_model_replaces_the_settings_route_of_its_task_alone() -> None:
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_a_changed_setting_keeps_the_map_that_the_case_pinned() -> None:
+    curve = Curve(target="stood", stories=60, intercept=0.1, slope=0.9, covariance=(0.1, 0.0, 0.1))
+    pinned = CalibrationMap(as_of=datetime(2026, 1, 1, tzinfo=UTC), curves=(curve,))
+    for calibration in (UNSET, None, pinned):
+        before = Snapshot(calibration=calibration)
+        changed = Change(settings={"max_steps": 3}).applied_to(before)
+        assert changed == replace(before, max_steps=3)
+    with pytest.raises(ConfigError, match="calibration: no setting of a snapshot"):
+        Change(settings={"calibration": None}).applied_to(Snapshot())
