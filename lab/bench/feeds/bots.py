@@ -212,5 +212,9 @@ async def _bot(w: World, url: str) -> AsyncIterator[None]:
     child.start()
     try:
         yield
+    except TimeoutError as exc:
+        raise TimeoutError(
+            f"a request did not come within {_WITHIN_S:.0f} s. The bot said:\n{child.log_tail(20)}"
+        ) from exc
     finally:
         await child.stop()
