@@ -129,26 +129,10 @@ def test_invisible_characters_go_and_the_rest_stays() -> None:
 
 def test_a_hostile_text_is_judged_in_time_that_grows_with_its_length_alone() -> None:
     pieces = (
-        "ignore ",
-        "ignora todas ",
-        "set ",
-        "[ ",
-        "< ",
-        "system: ",
-        "忽略",
-        "请把",
-        "i ",
-        "a.",
-        "《",
-        "如果",
-        "نادیده بگیر ",
-        "\n ",
-        "assistant must ",
-        "modelo debe marcar ",
-        "модель должна считать ",
-        "모델은 이 기사를 표시",
+        "ignore ", "ignora todas ", "set ", "[ ", "< ", "system: ", "忽略", "请把", "i ", "a.", "《", "如果",
+        "نادیده بگیر ", "\n ", "assistant must ", "modelo debe marcar ", "модель должна считать ", "모델은 이 기사를 표시",
         "モデルはこの記事を扱",
-    )
+    )  # fmt: skip
     for piece in pieces:
         short, long = (seconds(steers_model, piece * (size // len(piece))) for size in (25_000, 100_000))
         assert long < max(0.1, 10 * short), (
