@@ -197,7 +197,7 @@ def test_a_body_is_unpacked_in_pieces_of_a_mebibyte(encoding: str) -> None:
 async def test_a_bomb_of_an_analyst_is_refused_before_it_is_unpacked(
     analyst: httpx.AsyncClient, server: EmbeddedClickHouse, encoding: str
 ) -> None:
-    bomb = packed(encoding, 512 * MIB)
+    bomb = packed(encoding, 128 * MIB)
     before = psutil.Process(server.pid).memory_info().rss
     reply = await analyst.post("/", content=bomb, headers={"Content-Encoding": encoding})
     assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (413, "229")
