@@ -34,11 +34,15 @@ if TYPE_CHECKING:
 PARTITIONS = 2
 TESTS = Path(__file__).parent
 
+# Nothing that collecting makes is garbage, and looking for some takes a fifth of its time.
+gc.disable()
+
 # How fast examples are drawn says something of the machine (the first run in a new home builds Unicode tables), nothing of
 # the code. CI draws the same ones every time; elsewhere every run looks at new ones.
 settings.register_profile(
     "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
 )
+settings.register_profile("quick", settings.get_profile("suite"), max_examples=30)
 settings.load_profile("suite")
 
 # Rich draws a traceback in a second.
@@ -63,6 +67,12 @@ SLOW_FOLDERS = {"browser", "containers"}
 """Folders of which the quick set holds nothing: every test in them needs a browser, or servers in containers."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw fewer examples in the quick set, which runs often; `--all` and single files draw all."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("quick")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the long files before all others, mark whole folders as slow, and leave out ``foreign`` unless it is asked for, and ``long`` in CI."""
     unwanted = [] if "foreign" in config.option.markexpr else ["foreign"]
@@ -81,6 +91,7 @@ def pytest_collection_finish() -> None:
     """Take what is imported and collected by now, which lives to the end, out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -335,15 +335,8 @@ def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root()
     lines = (DOCKER / "Dockerfile").read_text("utf-8").splitlines()
     copied = [source for line in lines if line.startswith("COPY ") for source in line.split()[1:-1]]
     assert copied == [
-        "LICENSE",
-        "requirements.lock",
-        "schemas",
-        "agents",
-        "infra",
-        "streams",
-        "evaluation",
-        "newsproof",
-    ]
+        "LICENSE", "requirements.lock", "schemas", "agents", "infra", "streams", "evaluation", "newsproof",
+    ]  # fmt: skip
     assert all((PROJECT / source).exists() for source in copied)
     assert ["--require-hashes" in line for line in lines if "pip install" in line] == [True, True]
     users = [number for number, line in enumerate(lines) if line == "USER newsproof"]

@@ -141,15 +141,9 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
 ) -> None:
     case_id, document = rich_case(fake)
     flags = [
-        "rumour",
-        "old_news",
-        "price_gap",
-        "offline",
-        "second_hand",
-        "degraded:timeout",
-        "spoofed_source",
+        "rumour", "old_news", "price_gap", "offline", "second_hand", "degraded:timeout", "spoofed_source",
         "retracted",
-    ]
+    ]  # fmt: skip
     last = {**document["revisions"][-1], "revision": 2, "stage": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "notes_en": "", "risk_flags": flags}  # fmt: skip
     fake.documents[case_id] = {**document, "revisions": [*document["revisions"], last]}
     fake.signals[0] |= {"case_id": case_id, "risk_flags": flags}

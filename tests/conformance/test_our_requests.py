@@ -22,29 +22,11 @@ from tests.conformance.rows import Must, Row, good
 PROMPTS = (*all_prompts(), *all_prompts("research"))
 OF_GEMINI = frozenset(
     [
-        "$id",
-        "$defs",
-        "$ref",
-        "$anchor",
-        "type",
-        "format",
-        "title",
-        "description",
-        "enum",
-        "items",
-        "prefixItems",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-        "anyOf",
-        "oneOf",
-        "properties",
-        "additionalProperties",
-        "required",
-        "propertyOrdering",
+        "$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
+        "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties",
+        "required", "propertyOrdering",
     ]
-)
+)  # fmt: skip
 """Words of JSON Schema that responseJsonSchema knows (https://ai.google.dev/api/generate-content, 2026-11-23)."""
 
 

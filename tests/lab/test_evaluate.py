@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agents.tables import load_tables
 from infra.offline.scripted.critic import in_slots
+from lab.__main__ import app
 from lab.eval.evaluate import FIELDS, Evaluation, read_case
 from lab.eval.judging import evaluate, judge_case, read_oracle
 from newsproof.app import exits
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
-from tests.newsproof.command import newsproof
 
 DATA = Path(__file__).parents[1] / "data"
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
@@ -31,6 +33,14 @@ def judged(name: str, stances: str | None = None) -> Evaluation:
     lines = _lines(name)
     given = None if stances is None else read_oracle(DATA / f"{stances}.jsonl")
     return evaluate(((n, read_case(line)) for n, line in enumerate(lines, start=1)), SNAPSHOT, given)
+
+
+def evaluated(*arguments: str) -> CompletedProcess[str]:
+    """Run the command in this process; the status and the text of an error are those of the command line."""
+    done = CliRunner().invoke(app, ["eval", *arguments], env={"COLUMNS": "160"})
+    failed = None if isinstance(done.exception, SystemExit | None) else done.exception
+    status, said = (done.exit_code, "") if failed is None else (exits.status_of(failed), exits.text_of(failed))
+    return CompletedProcess(arguments, status, done.stdout, done.stderr + said)
 
 
 def case(**changes: Any) -> dict[str, Any]:
@@ -118,15 +128,15 @@ def test_given_stances_are_one_for_each_page(tmp_path: Path) -> None:
     file.write_text(json.dumps(case(expect={"verdict": "confirmed", "supporting_sources": 1})) + "\n", "utf-8")
     entry = {"stance": "supports", "quote": "Trading for LUM is live at Kraken", "speaks_for": "party"}
     stances.write_text(json.dumps({"id": "x1", "stances": [entry]}) + "\n", "utf-8")
-    done = newsproof("eval", str(file), "--oracle", str(stances), "--strict", "--json", module="lab", cwd=tmp_path)
+    done = evaluated(str(file), "--oracle", str(stances), "--strict", "--json")
     assert (done.returncode, done.stderr) == (exits.OK, "")
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["fields"]["verdict"]["right"], told["false_raised"]) == (1, 0)
     stances.write_text(json.dumps({"id": "x1", "stances": []}) + "\n", "utf-8")
-    few = newsproof("eval", str(file), "--oracle", str(stances), module="lab", cwd=tmp_path)
+    few = evaluated(str(file), "--oracle", str(stances))
     assert (few.returncode, "1 pages and 0 stances" in few.stderr) == (exits.USAGE, True)
     stances.write_text('{"id": "x1", "stances": [{"stance": "agrees"}]}\n', "utf-8")
-    unknown = newsproof("eval", str(file), "--oracle", str(stances), module="lab", cwd=tmp_path)
+    unknown = evaluated(str(file), "--oracle", str(stances))
     assert (unknown.returncode, "line 1" in unknown.stderr) == (exits.USAGE, True)
 
 
@@ -201,7 +211,7 @@ def test_the_claims_own_amount_is_compared_with_the_pages(tmp_path: Path) -> Non
 def test_with_json_the_last_line_is_one_object_of_the_promised_shape(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text(json.dumps(case()) + "\n\n" + json.dumps(case(id="x2", expect={"denied": True})) + "\n", "utf-8")
-    done = newsproof("eval", str(file), "--json", module="lab", cwd=tmp_path)
+    done = evaluated(str(file), "--json")
     assert (done.returncode, done.stderr) == (exits.OK, "")
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["cases"], told["all_right"], set(told["fields"])) == (2, 1, set(FIELDS))
@@ -216,11 +226,11 @@ def test_with_json_the_last_line_is_one_object_of_the_promised_shape(tmp_path: P
 def test_people_read_what_is_wrong_and_strict_ends_with_1(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text(json.dumps(case(expect={"denied": True})) + "\n", "utf-8")
-    done = newsproof("eval", str(file), "--strict", module="lab", cwd=tmp_path)
+    done = evaluated(str(file), "--strict")
     assert done.returncode == exits.FINDING
     assert "denied: False, expected True" in done.stdout
     assert "0 of 1 case right" in done.stdout
-    table = newsproof("eval", str(file), "--markdown", module="lab", cwd=tmp_path)
+    table = evaluated(str(file), "--markdown")
     assert (table.returncode, "| denied | 0 | 1 | – |" in table.stdout) == (exits.OK, True)
 
 
@@ -230,7 +240,7 @@ def test_a_bad_line_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
     lines = [b"{", json.dumps(case()).encode(), json.dumps(bad_date).encode(), b'{"id": "n"}', b"\xff",
              json.dumps(case(expect={"sources": 3})).encode()]  # fmt: skip
     file.write_bytes(b"\n".join(lines))
-    done = newsproof("eval", str(file), "--json", module="lab", cwd=tmp_path)
+    done = evaluated(str(file), "--json")
     assert done.returncode == exits.FINDING
     assert json.loads(done.stdout.splitlines()[-1])["cases"] == 1
     assert [f"line {n}:" in done.stderr for n in (1, 2, 3, 4, 5, 6)] == [True, False, True, True, True, True]
@@ -242,7 +252,7 @@ def test_a_file_without_a_case_ends_with_2_and_says_what_a_case_is(tmp_path: Pat
     file = tmp_path / "cases.jsonl"
     if content is not None:
         file.write_bytes(content)
-    done = newsproof("eval", str(file), module="lab", cwd=tmp_path)
+    done = evaluated(str(file))
     assert (done.returncode, done.stdout) == (exits.USAGE, "")
     assert "judged case" in done.stderr
 

@@ -55,17 +55,9 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Asy
     await clickhouse.insert("run_cases", COLUMNS, rows)
     times = (now + timedelta(minutes=1), 100.0, now + timedelta(hours=1), 101.0, 0.01)
     columns = (
-        "case_id",
-        "horizon_s",
-        "asset",
-        "entry_at",
-        "entry_price",
-        "exit_at",
-        "exit_price",
-        "return",
-        "source",
+        "case_id", "horizon_s", "asset", "entry_at", "entry_price", "exit_at", "exit_price", "return", "source",
         "version",
-    )
+    )  # fmt: skip
     await clickhouse.insert("outcomes", columns, [("case-0", 3600, "BTC", *times, "t", 1)])
     await fill_signals(clickhouse, published(signal(signal_id="s", case_id="case-0")))
     yield clickhouse

@@ -129,26 +129,10 @@ def test_a_passage_is_a_part_of_the_page_of_at_most_1200_characters(parts: list[
 @pytest.mark.parametrize(
     "part",
     [
-        "a",
-        " ",
-        ".",
-        ". ",
-        "\n",
-        "。",
-        "a. ",
-        "; ",
-        ".;",
-        "a\n \n",
-        "hack ",
-        "币安被盗",
-        "Correction: ",
-        "update ",
-        "update: ",
-        "edit: ",
-        "[retracted ",
-        "更正:",
+        "a", " ", ".", ". ", "\n", "。", "a. ", "; ", ".;", "a\n \n", "hack ", "币安被盗", "Correction: ", "update ",
+        "update: ", "edit: ", "[retracted ", "更正:",
     ],
-)
+)  # fmt: skip
 def test_a_page_of_64_kib_takes_time_in_proportion_to_its_length(part: str) -> None:
     text = "Kraken " + part * (64 * 1024 // len(part)) + " hack"
     start = time.process_time()
@@ -160,24 +144,12 @@ def test_a_page_of_64_kib_takes_time_in_proportion_to_its_length(part: str) -> N
 @pytest.mark.parametrize(
     "told",
     [
-        "Update: This story is not true.",
-        "UPDATE: The above is fake news",
-        "EDIT: this turned out to be false",
-        "RETRACTED: Kraken hacked",
-        "[Retracted] Kraken hacked",
-        "We have retracted this story.",
-        "We regret the error.",
-        "*Correction*: no money was lost.",
-        "[CORRECTION] No money was lost.",
-        "Correction. No money was lost.",
-        "本报道已撤回。",
-        "我们就错误报道致歉。",
-        "此消息不实,特此更正。",
-        "[更正] 资金未丢失",
-        "本文已更正。",
-        "消息有误,撤回。",
+        "Update: This story is not true.", "UPDATE: The above is fake news", "EDIT: this turned out to be false",
+        "RETRACTED: Kraken hacked", "[Retracted] Kraken hacked", "We have retracted this story.",
+        "We regret the error.", "*Correction*: no money was lost.", "[CORRECTION] No money was lost.",
+        "Correction. No money was lost.", "本报道已撤回。", "我们就错误报道致歉。", "此消息不实,特此更正。", "[更正] 资金未丢失", "本文已更正。", "消息有误,撤回。",
     ],
-)
+)  # fmt: skip
 def test_a_page_takes_itself_back_in_many_words(told: str) -> None:
     assert corrects_itself(told) and corrects_itself(f"Kraken lost $85 million.\n{told}")
 

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from agents.graphs import research
-from agents.investigation.subject import asked, subject_key, subject_of
+from agents.investigation.subject import SubjectMatcher, asked, subject_key, subject_of
 from agents.investigation.writing import not_done
-from agents.specification import case_after, run_case
+from agents.specification import Given, case_after, given, run_case
+from agents.tables import load_tables
 from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
+from infra.settings import Settings
+from newsproof.app.research_composition import investigation_snapshot_of
 from newsproof.report.brief import brief_lines
-from schemas.effects import CallModel, Failure, ModelReply, Search, request_hash
+from schemas.effects import CallModel, Failure, ModelReply, PublishedReply, PublishNews, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
-from schemas.research_events import AnswerStopped, BriefWritten, Limits
+from schemas.evidence import Findings, PageStance, PreviousBrief, PreviousClaim, SearchReference, Sentiment
+from schemas.news import decode_news
+from schemas.research_events import (
+    AnswerStopped,
+    BriefWritten,
+    ClaimReading,
+    ClaimsCritiqued,
+    ClaimsStated,
+    FoundClaim,
+    InvestigationFramed,
+    Limits,
+    SubQuestion,
+)
 from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, config, investigated
+from tests.plain_graph import DRAFT
 
 DOWN = Failure(kind="server", message="down", retryable=False)
 
@@ -231,3 +250,108 @@ def test_nothing_that_a_steered_model_writes_reaches_a_search_or_a_reader_unchec
     assert [s.text for s in (*brief.established, *brief.unsettled)] == ["Read this now"]
     assert link not in str(replace(brief, references=(), calls=()))
     assert len(brief.not_found) == 5
+
+
+TABLES = load_tables(demo=False)
+NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)
+
+
+@pytest.mark.parametrize(
+    ("subject", "text"),
+    [
+        ("Monitor Binance's latest developments", "币安将暂停提币"),
+        ("Ethereum upgrade", "以太坊基金会推迟升级"),
+        ("关注Zyphra的最新进展", "Zyphra denies a new model"),
+        ("zyphra", "传ZYPHRA将发币"),
+        ("稳定币监管", "香港金管局就穩定幣的監管发布条例"),
+    ],
+)
+def test_news_that_name_its_entity_its_asset_or_its_words_concern_a_subject(subject: str, text: str) -> None:
+    assert SubjectMatcher(subject, TABLES).matches(text, NOBODYS)
+
+
+def test_what_triage_found_counts_and_other_news_do_not() -> None:
+    watched = SubjectMatcher("Ethereum upgrade", TABLES)
+    assert watched.matches("The merge is near", replace(NOBODYS, asset="ETH"))
+    assert not watched.matches("Binance lists ZK", NOBODYS)
+    assert SubjectMatcher("Binance", TABLES).matches("It lists ZK", replace(NOBODYS, entity="Binance"))
+    assert not SubjectMatcher("稳定币监管", TABLES).matches("监管机构起诉一家交易所", NOBODYS)
+    assert not SubjectMatcher("Zyphra listing", TABLES).matches("Zyphra has a new model", NOBODYS)
+
+
+AT = datetime(2026, 2, 10, tzinfo=UTC)
+CONFIG = investigation_snapshot_of(Settings(_env_file=None, newsproof_mode="offline"))
+WATCHED = asked("Monitor DeepSeek's latest developments", as_of=AT, config_hash="", watch="w")
+KNOWN, NEW, UNQUOTED = "DeepSeek launches V4 Lite", "DeepSeek raises $2 billion", "Norland bans the app of DeepSeek"
+CLAIMS = tuple(FoundClaim(claim=text, told_by=(n,)) for n, text in enumerate((KNOWN, NEW, UNQUOTED), start=1))
+BEFORE = PreviousBrief(
+    investigation_id="i",
+    as_of=AT,
+    claims=(PreviousClaim(claim=KNOWN, verdict="unconfirmed", urls=("https://a1.example/1",)),),
+)
+
+
+def page(number: int, text: str) -> SearchReference:
+    domain = f"a{number}.example"
+    return SearchReference(
+        reference_number=number, source_tool="offline", title=text, url=f"https://{domain}/{number}", snippet=text, passage=text,
+        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q",
+        registrable_domain=domain, owner=domain, published_at=AT, carries=True,
+    )  # fmt: skip
+
+
+def read(number: int, quote: str | None) -> ClaimReading:
+    stances = tuple(
+        PageStance(
+            reference_number=n, stance="supports" if n == number else "unrelated", quote=quote if n == number else None
+        )
+        for n in (1, 2, 3)
+    )
+    return ClaimReading(claim=CLAIMS[number - 1], stances=stances, critic="supported")
+
+
+def critiqued(watched: Any = WATCHED, previous: PreviousBrief | None = BEFORE) -> Given:
+    findings = Findings(
+        keyword="q", references=tuple(page(n, c.claim) for n, c in enumerate(CLAIMS, start=1)), dropped=(),
+        independent_sources=3, multi_source=True, official_confirmed=False, denied=False, conflict=False, stale=False,
+        sentiment=Sentiment(panic=0.0, neutral=1.0, optimistic=0.0), source_count=3, confidence=0.5, triggered=True,
+    )  # fmt: skip
+    return given(
+        watched,
+        InvestigationFramed(questions=(SubQuestion(question="q", query="q"),), previous=previous),
+        ToolPlanned(
+            round=1, tools=("search",), search_keywords="q", keywords_from="model", decided_by="model", reason="", tasks=(),
+            route="search",
+        ),
+        SearchCompleted(round=1, findings=findings, outcomes=(), route="critique"),
+        ClaimsStated(claims=CLAIMS),
+        ClaimsCritiqued(readings=(read(1, KNOWN), read(2, NEW), read(3, "words that are on no page"))),
+        config=CONFIG,
+    )  # fmt: skip
+
+
+def news_of(step: Given) -> list[PublishNews]:
+    return [e for e in (step.asked if isinstance(step.asked, tuple) else (step.asked,)) if isinstance(e, PublishNews)]
+
+
+def test_a_watch_publishes_the_claim_that_is_new_and_quoted_with_its_pages_as_origins() -> None:
+    step = critiqued()
+    assert isinstance(step.asked, tuple) and isinstance(step.asked[0], CallModel)
+    (effect,) = news_of(step)
+    news = effect.news
+    assert (news.source, news.text, news.origins) == ("watch:deepseek", NEW, ("https://a2.example/2",))
+    assert news.published_at == news.received_at == AT
+    assert decode_news(msgspec.json.encode(news), now=AT) == news
+    later = replace(WATCHED, as_of=datetime(2026, 2, 11, tzinfo=UTC))
+    assert news_of(critiqued(later))[0].news.external_id == news.external_id
+
+    brief = step.told(ModelReply(data={"sentences": []}), PublishedReply(case_id="case")).event
+    assert (brief.published, brief.path) == (("case",), "complete")
+    # A broker that is away for a moment is asked again.
+    away = Failure(kind="unavailable", message="away", retryable=True)
+    step.told(ModelReply(data={"sentences": []}), away).fails_with("unavailable")
+
+
+def test_nothing_is_published_without_a_watch_or_with_nothing_to_compare_with() -> None:
+    assert news_of(critiqued(asked("DeepSeek", as_of=AT, config_hash=""))) == []
+    assert news_of(critiqued(previous=None)) == []

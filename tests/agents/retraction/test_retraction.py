@@ -18,7 +18,7 @@ from schemas.effects import ConcernedReply, EarlierClaim, Failure, FindConcerned
 from schemas.events import CaseTriaged, ConcernedSignal, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.ids import LIVE_RUN, signal_id
 from tests.agents.conftest import read, stances
-from tests.agents.verification.test_sample_events import SAMPLE
+from tests.agents.verification.test_evidence_steps import SAMPLE
 
 DENIAL = (
     "Walmart: the press release about a partnership with Litecoin is fake, the retailer has no relationship with LTC"

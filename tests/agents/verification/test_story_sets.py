@@ -1,9 +1,18 @@
-"""Stories on labelled reports, as if every analysis came to *likely*: what is paid once, found, and merged may not get worse."""
+"""Stories: the labelled tellings that the rule is tuned by and measured on, and what it may not get worse at."""
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
 import pytest
 
+from agents.evidence.claim import PREDICATES
+from schemas.signals import EventType, StatedClaim
 from tests.story_sets import SETS, measured, tellings_of
 
 
@@ -22,3 +31,62 @@ async def test_no_more_reports_are_paid_again_and_no_story_is_merged(name: str, 
 async def test_nothing_joins_a_signal_that_nobody_acts_on() -> None:
     result = await measured(tellings_of(SETS / "stories_tuning.jsonl"), verdict="unconfirmed")
     assert (result.paid_once, result.joined) == (0, ())
+
+
+_DATA = Path(__file__).parents[2] / "data"
+
+
+class _ToldDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    event_type: EventType
+    asset: str
+    entity: str | None
+    summary: str
+
+
+class _Telling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    story: str
+    like: str | None
+    source: str
+    url: str
+    language: Literal["en", "zh"]
+    at: datetime
+    official: bool
+    text: str
+    draft: _ToldDraft
+    claim: StatedClaim
+
+
+def _stories(name: str) -> dict[str, list[_Telling]]:
+    stories: dict[str, list[_Telling]] = {}
+    for line in (_DATA / name).read_bytes().splitlines():
+        assert msgspec.json.decode(line)["claim"].keys() == set(StatedClaim.__struct_fields__), line
+        telling = msgspec.json.decode(line, type=_Telling)
+        stories.setdefault(telling.story, []).append(telling)
+    return stories
+
+
+def test_every_telling_is_labelled_and_every_story_told_by_several_publishers_in_both_languages() -> None:
+    tuning, held_out = _stories("stories_tuning.jsonl"), _stories("stories_held_out.jsonl")
+    second = _stories("stories_second_held_out.jsonl")
+    third = _stories("stories_third_held_out.jsonl")
+    sets = (tuning, held_out, second, third)
+    assert (len(tuning), len(held_out) >= 75, len(second) >= 80, len(third) >= 85) == (25, True, True, True)
+    assert len({story for stories in sets for story in stories}) == sum(map(len, sets))
+    for stories in sets:
+        near = {of for tellings in stories.values() if (of := tellings[0].like)}
+        in_groups = near | {story for story, tellings in stories.items() if tellings[0].like}
+        assert near <= stories.keys() and 3 * len(in_groups) >= len(stories)
+        for story, tellings in stories.items():
+            assert 3 <= len(tellings) <= 12, story
+            assert len({one.source + one.language for one in tellings}) == len(tellings), story
+            assert {one.language for one in tellings} == {"en", "zh"}, story
+            assert {one.like for one in tellings} == {tellings[0].like} != {story}, story
+            assert [one.at for one in tellings] == sorted(one.at for one in tellings), story
+            for one in tellings:
+                assert one.claim.predicate in (*PREDICATES[one.draft.event_type], "other"), one
+                assert one.text and one.draft.summary and len(one.draft.summary) <= 200 and one.draft.asset, one
+                assert urlsplit(one.url).scheme == "https" and urlsplit(one.url).hostname and one.at.tzinfo, one
+    every = [one for stories in sets for tellings in stories.values() for one in tellings]
+    texts = Counter("".join(char for char in one.text.casefold() if char.isalnum()) for one in every)
+    assert {text for text, times in texts.items() if times > 1} == set()
+    assert len({one.url for one in every}) == len(every)

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
+from typer.testing import CliRunner
 
 from agents.prompts import all_prompts, load_prompts
 from evaluation.replay.candidates import candidate_models, candidate_prompts, chosen_prompts, with_models
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings, load_settings
 from newsproof.app import exits
+from newsproof.cli.main import app
 from schemas.calibration import CalibrationMap, Curve
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from streams.replay import Change
-from tests.newsproof.command import newsproof
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 FILE = "---\nname: synthesize\nversion: 9\ntier: heavy\nschema: synthesize.v3.schema.json\n---\nSay {{language}}.\n"
@@ -82,13 +83,12 @@ def test_a_file_that_is_no_prompt_of_that_name_is_refused(tmp_path: Path, text: 
     "arguments", [("backtest", "run", "--sample-log", "--dry-run"), ("case", "replay", "h09", "--sample-log")]
 )
 def test_commands_that_decide_again_refuse_model_options_that_cannot_be(
-    arguments: tuple[str, ...], tmp_path: Path
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = newsproof(
-        *arguments, "--prompt", "synthesize=v1", cwd=tmp_path, env={"MODEL_OPTIONS": "synthesize=warmth:1"}
-    )
-    assert said.returncode == exits.USAGE
-    assert "MODEL_OPTIONS has 'synthesize=warmth:1'" in said.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MODEL_OPTIONS", "synthesize=warmth:1")
+    said = CliRunner().invoke(app, [*arguments, "--prompt", "synthesize=v1"]).exception
+    assert isinstance(said, ConfigError) and "MODEL_OPTIONS has 'synthesize=warmth:1'" in str(said)
 
 
 @pytest.mark.parametrize(

@@ -254,18 +254,12 @@ async def test_trust_checks_are_all_zero_on_sound_data(clickhouse: ClickHouse) -
     await fill(clickhouse, [record(first, event_id="1"), record(recalled(), event_id="2", offset=1, causation_id="1")])
     assert await checks(clickhouse) == dict.fromkeys(
         (
-            "evidence_newer_than_case",
-            "unpriced_calls",
-            "entry_before_knowable",
-            "entry_before_emitted",
-            "outcome_of_another_asset",
-            "outcome_on_synthetic_prices",
-            "two_successors_of_one_event",
-            "two_revisions_of_one_cause",
-            "calls_paid_twice",
+            "evidence_newer_than_case", "unpriced_calls", "entry_before_knowable", "entry_before_emitted",
+            "outcome_of_another_asset", "outcome_on_synthetic_prices", "two_successors_of_one_event",
+            "two_revisions_of_one_cause", "calls_paid_twice",
         ),
         0,
-    )
+    )  # fmt: skip
 
 
 async def test_each_trust_check_finds_its_violation(clickhouse: ClickHouse) -> None:

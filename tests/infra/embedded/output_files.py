@@ -50,20 +50,8 @@ KINDS = (
 )
 SPACES = (
     *(
-        " ",
-        "\t",
-        "\n",
-        "\r\n",
-        "\x0b",
-        "\x0c",
-        "\u0085",
-        "\u00a0",
-        "\u180e",
-        "\u2000",
-        "\u2009",
-        "\u200b",
-        "\u200d",
-        "\u2028",
+        " ", "\t", "\n", "\r\n", "\x0b", "\x0c", "\u0085", "\u00a0", "\u180e", "\u2000", "\u2009", "\u200b",
+        "\u200d", "\u2028",
     ),
     *(
         "\u202f",
@@ -80,7 +68,7 @@ SPACES = (
         "//x\n",
     ),
     *("--'\n", "/* -- */", "\u00a0\u00a0", " \u3000 ", "/* /* */ ' */", "/*\n*/"),
-)
+)  # fmt: skip
 FILES = (
     *("INTO{s}OUTFILE{s}'{f}'", "into{s}outfile{s}'{f}'", "INTO{s}OUTFILE{s}‘{f}’", "INTO{s}OUTFILE{s}$${f}$$"),
     *("INTO{s}OUTFILE{s}$x${f}$x$", "INTO{s}OUTFILE{s}'{f}'{s}APPEND", "INTO{s}OUTFILE{s}'{f}'{s}TRUNCATE"),
@@ -88,16 +76,9 @@ FILES = (
     *("INTO{s}OUTFILE{s}'{f}'{s}FORMAT{s}RawBLOB", "FORMAT{s}CSV{s}INTO{s}OUTFILE{s}'{f}'", "SETTINGS{s}max_threads=1"),
 )
 HIDES = (
-    "{x}",
-    "{x}",
-    "{x}",
-    "{x};",
-    "{x}{s}-- '",
-    "/* /* */{s}'{s}*/{s}{x}{s}--{s}'",
-    "{s}{x}{s}",
-    "({x})",
+    "{x}", "{x}", "{x}", "{x};", "{x}{s}-- '", "/* /* */{s}'{s}*/{s}{x}{s}--{s}'", "{s}{x}{s}", "({x})",
     "EXPLAIN{s}{x}",
-)
+)  # fmt: skip
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*+'|`(?:[^`\\]|\\.|``)*+`|\"(?:[^\"\\]|\\.|\"\")*+\"", re.DOTALL)
 
 

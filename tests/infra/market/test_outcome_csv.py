@@ -25,16 +25,10 @@ def file(directory: Path, text: str, name: str = "prices.csv") -> Path:
 @pytest.mark.parametrize(
     "written",
     [
-        "2024-01-01T00:00:00Z",
-        "2024-01-01 00:00:00",
-        "2024-01-01",
-        "2024-01-01T08:00:00+08:00",
-        "1704067200",
-        "1704067200000",
-        "1704067200000000",
-        "1704067200.0",
+        "2024-01-01T00:00:00Z", "2024-01-01 00:00:00", "2024-01-01", "2024-01-01T08:00:00+08:00", "1704067200",
+        "1704067200000", "1704067200000000", "1704067200.0",
     ],
-)
+)  # fmt: skip
 def test_a_time_is_read_however_exchanges_write_it(written: str) -> None:
     assert epoch_ms_of(written) == 1_704_067_200_000
 

@@ -183,13 +183,6 @@ async def test_a_quota_of_the_day_is_asked_again_when_its_day_is_over_whatever_i
     assert "day's quota of 'gemini-2.5-pro' is used up" in str(caught.value)
 
 
-async def test_a_body_just_over_the_limit_is_not_taken() -> None:
-    async with gemini(Say(b" " * 200_001), max_response_bytes=200_000) as (model, _):
-        answer = await model.perform(ASK)
-    assert isinstance(answer.reply, Failure)
-    assert (answer.reply.kind, answer.reply.retryable, answer.cost_usd) == ("too_large", False, None)
-
-
 @pytest.mark.parametrize("status", [301, 400, 418, 429, 503, 599])
 async def test_no_vendor_exception_passes_untranslated_whatever_body_comes_with_a_status(status: int) -> None:
     async with gemini(*(Say(body, status=status) for body in MALFORMED_BODIES)) as (model, _):

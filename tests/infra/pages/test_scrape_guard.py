@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.pages.guard import MAX_URL_CHARS, Guard, is_public
-from schemas.errors import PermanentError, TransientError
+from infra.pages.network import Proxy
+from schemas.errors import ConfigError, PermanentError, TransientError
 
 INSIDE = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1",
@@ -149,3 +150,9 @@ async def test_an_unknown_name_is_a_failure_of_the_network_not_of_the_guard() ->
         with pytest.raises(TransientError) as caught:
             await guard.numbers("nowhere.example.com", 443)
         assert caught.value.kind == "network"
+
+
+@pytest.mark.parametrize("address", ["proxy:8080", "ftp://proxy", "http://", "http://proxy:port", "socks5://proxy:1"])
+def test_a_proxy_that_cannot_be_one_is_refused_at_the_start_by_its_setting(address: str) -> None:
+    with pytest.raises(ConfigError, match="SCRAPE_PROXIES"):
+        Proxy(address)

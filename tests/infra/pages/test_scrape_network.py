@@ -12,14 +12,12 @@ from typing import Any
 import pytest
 
 from infra.pages.guard import Guard
-from infra.pages.network import Proxy
 from infra.pages.port import LivePages
 from schemas.effects import Failure, PageReply, Scrape
-from schemas.errors import ConfigError
 from tests.infra.fakes.server import Drip, Flood, HangUp, Reset, Say, StaySilent
 from tests.infra.fakes.site import FakeProxy, Site, loopback_guard, moved, opened, page
 
-pytestmark = pytest.mark.security
+pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("shared_reader")]
 
 
 async def failure(pages: LivePages, url: str) -> Failure:
@@ -185,12 +183,6 @@ async def test_a_proxy_that_opens_no_tunnel_says_so(said: bytes) -> None:
         async with with_proxy as (pages, site):
             shut = await failure(pages, f"{site.url}/a")
     assert shut.kind == "network" and proxy.address in shut.message
-
-
-@pytest.mark.parametrize("address", ["proxy:8080", "ftp://proxy", "http://", "http://proxy:port", "socks5://proxy:1"])
-def test_a_proxy_that_cannot_be_one_is_refused_at_the_start_by_its_setting(address: str) -> None:
-    with pytest.raises(ConfigError, match="SCRAPE_PROXIES"):
-        Proxy(address)
 
 
 async def test_tls_is_for_the_name_and_its_certificate_is_verified(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from schemas.topics import MAX_BODY_BYTES
 from tests.infra.fakes.server import Say
 from tests.infra.fakes.site import PARAGRAPH, FakeProxy, Site, loopback_guard, moved, opened, page
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.usefixtures("shared_reader")]
+
 SHUT = Say(b"<h1>403</h1>", status=403, headers={"content-type": "text/html"})
 CAPTCHA = Say(
     b"<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/x></script>",

@@ -236,7 +236,7 @@ async def test_an_error_becomes_a_kind_with_a_way_out(
 
 MALFORMED_BODIES = (
     b"{", b"{}", b'{"code": 0}', b'{"code": true}', b'{"code": 0, "data": {"chunks": {}}}', b'{"code": "ok"}',
-    b"\xff\xfe\x00", b"<feed/>",
+    b"\xff\xfe\x00", b"<feed/>", b'{"code": ' + b"9" * 5000 + b"}",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from infra.search.tavily import TavilySearch
 from infra.texts import parse_published
-from schemas.effects import Failure, SearchReply
+from schemas.effects import SearchReply
 from schemas.errors import PermanentError
 from schemas.topics import MAX_BODY_BYTES
 from tests.infra.fakes import tavily as fake
@@ -144,14 +144,6 @@ async def test_a_malformed_item_does_not_lose_the_others(malformed: Any) -> None
     assert [r.domain for r in answer.reply.results] == ["www.coindesk.com"]
 
 
-async def test_only_malformed_items_are_not_taken_for_no_results() -> None:
-    async with tavily(fake.results(*MALFORMED_ITEMS)) as (search, _):
-        answer = await search.perform(SEARCH)
-    assert isinstance(answer.reply, Failure)
-    assert (answer.reply.kind, answer.reply.retryable) == ("invalid_output", True)
-    assert answer.cost_usd == Decimal("0.008")
-
-
 async def test_odd_but_readable_items_are_kept_and_can_be_journalled() -> None:
     body = (
         b'{"results": [{"title": "a\\ud800b", "url": "https://a.example/", "content": "c\\udfff", "score": 1'
@@ -188,16 +180,10 @@ async def test_more_results_than_asked_for_are_cut_to_the_best() -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        "Tue, 12 Nov 2024 08:00:00 GMT",
-        "2024-11-12T08:00:00Z",
-        "2024-11-12T16:00:00+08:00",
-        "2024-11-12 08:00:00",
-        "2024/11/12 08:00:00",
-        1731398400,
-        1731398400000,
-        "1731398400",
+        "Tue, 12 Nov 2024 08:00:00 GMT", "2024-11-12T08:00:00Z", "2024-11-12T16:00:00+08:00", "2024-11-12 08:00:00",
+        "2024/11/12 08:00:00", 1731398400, 1731398400000, "1731398400",
     ],
-)
+)  # fmt: skip
 def test_dates_are_read_in_the_forms_that_pages_use(written: Any) -> None:
     assert parse_published(written) == datetime(2024, 11, 12, 8, tzinfo=UTC)
 

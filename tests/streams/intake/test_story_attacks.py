@@ -179,7 +179,8 @@ LISTING: dict[str, Any] = {
 
 @pytest.mark.parametrize("verdict", [None, "likely", "confirmed", *NOT_ACTED_ON])
 async def test_no_earlier_wording_ends_the_partys_own_announcement(verdict: str | None) -> None:
-    for wording in (*WORDINGS, OWN):
+    # What the first report says matters only where its signal is acted on.
+    for wording in (*WORDINGS[:: 9 if verdict in NOT_ACTED_ON else 1], OWN):
         for stated in ({}, LISTING):
             room = Room()
             await room.report(wording, verdict=verdict, **stated)

@@ -124,16 +124,8 @@ class Made:
         for table, of in rows.items():
             await insert_rows(client, table, of, f"reputation-{NOW}")
         priced = (
-            "case_id",
-            "horizon_s",
-            "asset",
-            "entry_at",
-            "entry_price",
-            "exit_at",
-            "exit_price",
-            "return",
-            "version",
-        )
+            "case_id", "horizon_s", "asset", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version",
+        )  # fmt: skip
         bought = (3600, "USDC", NOW + timedelta(hours=1), 100.0, NOW + timedelta(hours=2), 102.0, 0.02, 2)
         await client.insert("outcomes", priced, [(case, *bought) for case in {one.case_id for one in self.signals}])
 
