@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from math import isfinite
 
-from newsproof.app.sheet import Sheet, advise, say_result, table
+from newsproof.app.sheet import UNWRAPPED, Sheet, advise, say_result, table
 from newsproof.report.data import VERDICTS, Report, by_day, horizon, usd
 from newsproof.report.sheets import sheet_of
 
@@ -26,7 +26,7 @@ def print_report_of(report: Report) -> None:
 
 def _print(sheet: Sheet, view: str) -> None:
     """Print a sheet and where its figures come from."""
-    sheet._replace(title=f"{sheet.title} ({view})").print()
+    sheet._replace(title=f"{sheet.title} ({view})").print(piped=UNWRAPPED)
 
 
 def _signals(report: Report) -> None:
