@@ -131,7 +131,7 @@ def test_runs_of_the_command_are_listed_with_what_they_may_claim(
     command(*few, "--run-id", "base")
     (estimate,) = command(*few, "--prompt", "critique=a.md", "--dry-run")
     assert estimate["executed"] > 0
-    monkeypatch.setattr("newsproof.cli.measure.run_output._reads_no_prompt", lambda *_: False)
+    monkeypatch.setattr("evaluation.replay.candidates.reads_no_prompt", lambda *_: False)
     for name in "ab":
         (ran,) = command(*few, "--prompt", f"critique={name}.md", "--run-id", name)
         assert (ran["status"], ran["cases"]) == ("finished", 8)

@@ -15,11 +15,13 @@ from agents.prompts import all_prompts, load_prompts
 from evaluation.replay.candidates import candidate_models, candidate_prompts, chosen_prompts, with_models
 from evaluation.runs.plan import RunPlan
 from infra.settings import Settings, load_settings
+from newsproof.app import exits
 from newsproof.cli.main import app
 from schemas.calibration import CalibrationMap, Curve
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from streams.replay import Change
+from tests.newsproof.command import newsproof
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 FILE = "---\nname: synthesize\nversion: 9\ntier: heavy\nschema: synthesize.v3.schema.json\n---\nSay {{language}}.\n"
@@ -94,13 +96,12 @@ def test_commands_that_decide_again_refuse_model_options_that_cannot_be(
     "arguments", [("backtest", "run", "--sample-log"), ("case", "replay", "h09", "--sample-log"), ("shadow",)]
 )
 def test_commands_that_decide_again_refuse_a_prompt_that_no_model_would_read(
-    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NEWSPROOF_MODE", "offline")
-    said = CliRunner().invoke(app, [*arguments, "--prompt", "synthesize=v1"]).exception
-    assert isinstance(said, ConfigError)
-    assert "offline mode uses rules that read no prompt" in str(said) and "model-server --wait-env" in str(said)
+    # A process each: a service that ends makes sure that its process does.
+    said = newsproof(*arguments, "--prompt", "synthesize=v1", cwd=tmp_path, env={"NEWSPROOF_MODE": "offline"})
+    assert said.returncode == exits.USAGE
+    assert "offline mode uses rules that read no prompt" in said.stderr and "model-server --wait-env" in said.stderr
     assert not list(tmp_path.iterdir())  # before any server
 
 
