@@ -105,6 +105,8 @@ async def test_a_sink_catches_up_after_the_disk_of_the_engine_was_full(world: Wo
             async with sinking(world, client) as sink:
                 await close_cases(world, *range(10))
                 await settled(world, sink)
+                # A merge that meets a full disk may leave a broken part: the engine's fault (docs/reliability.md), not the sink's.
+                await client.command("SYSTEM STOP MERGES")
                 fill(filler := small_disk / "filler")
                 await close_cases(world, *range(10, CASES))
                 await world.until(lambda: sink.waits_for_tables, within_s=60)
