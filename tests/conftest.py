@@ -17,7 +17,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from infra import redaction
+from infra import late_log, redaction
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
@@ -110,6 +110,12 @@ def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test registers for redaction is forgotten after it: its secret may be an ordinary word in another's texts."""
     monkeypatch.setattr(redaction, "_known", list(redaction._known))
+
+
+@pytest.fixture(autouse=True)
+def _logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that ran in this process leaves its logging to the first message, which may be another test's."""
+    monkeypatch.setattr(late_log, "_pending", [])
 
 
 Server = TypeVar("Server", EmbeddedKafka, EmbeddedClickHouse)
