@@ -13,13 +13,12 @@ from typing import Literal, NamedTuple
 from infra.clickhouse.client import ClickHouse
 from schemas.calibration import STOOD, moved
 from schemas.news import BACKFILLED_AFTER
+from schemas.prices import HORIZONS_S
 from schemas.signals import NO_ASSET, WITHDRAWN
 from streams.calibration.fit import STANDS_FOR, Sample
 
 MOVE = 0.001
 """10 bp: the directed return above which a price has moved."""
-HORIZONS_S = (300, 3600, 14400, 86400)
-"""Horizons of the ``moved`` targets, besides each signal's own."""
 REACH = timedelta(days=365)
 """Age of the oldest signals that are read. A fit uses 180 days of outcomes, and the longest horizon is 30 days."""
 _SIDE = {"long": 1, "short": -1}

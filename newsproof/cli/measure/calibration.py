@@ -18,12 +18,13 @@ from newsproof.app.sheet import advise, json_line, say_result
 from newsproof.app.sheet import figures_table as table
 from newsproof.cli.options import JsonObject, command, commands, option
 from schemas.calibration import STOOD, CalibrationMap, Curve, moved
+from schemas.prices import HORIZONS_S
 from schemas.printable import counted
 from streams.calibration.topic import CalibrationFitted, Fits, append_fit
 
 SHOWN = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Raw confidences whose probabilities are shown."""
-TARGETS = (STOOD, *map(moved, (300, 3600, 14400, *sorted(HORIZON_S.values()))))
+TARGETS = (STOOD, *map(moved, sorted({*HORIZONS_S, *HORIZON_S.values()})))
 _IN_WORDS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h", 604800: "7 days", 2592000: "30 days"}
 
 app = commands()

@@ -23,6 +23,7 @@ from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say
 from newsproof.cli.options import JsonLines, JsonReport, argument, command, commands, option
 from newsproof.cli.output import write_page
 from schemas.errors import ConfigError
+from schemas.prices import HORIZONS_S
 from schemas.printable import counted
 from schemas.record import DayRoot, Proof, encode
 from schemas.signals import Signal
@@ -170,7 +171,7 @@ async def report(
     from newsproof.report.track_record import groups_sheet, track_page, warning_of
 
     horizon_s = parse_span(horizon)
-    if horizon_s not in (300, 3600, 14400, 86400):
+    if horizon_s not in HORIZONS_S:
         raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
     found = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
     if html is not None:
