@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import gc
+import logging
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -113,9 +114,13 @@ def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that ran in this process leaves its logging to the first message, which may be another test's."""
+def _logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that ran in this process leaves its handler, and its logging to the first message of another test."""
     monkeypatch.setattr(late_log, "_pending", [])
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
 
 
 Server = TypeVar("Server", EmbeddedKafka, EmbeddedClickHouse)

@@ -83,7 +83,8 @@ class _FirstMessage(logging.Handler):
     def handle(self, record: logging.LogRecord) -> bool:
         late_log.configure_now()
         for handler in logging.root.handlers:
-            handler.handle(record)
+            if handler is not self:  # it is still there where something else was registered since
+                handler.handle(record)
         return True
 
 

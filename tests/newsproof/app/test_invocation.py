@@ -15,9 +15,10 @@ import pytest
 import structlog
 from rich.cells import cell_len
 
+from infra import late_log
 from newsproof.app import exits
 from newsproof.app.invocation import run
-from newsproof.app.logging_setup import configure_logs
+from newsproof.app.logging_setup import configure_logs, configure_logs_late
 from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, table
 from schemas.printable import counted
 from tests.newsproof.command import environment
@@ -95,7 +96,6 @@ def test_what_is_counted_is_in_the_plural_unless_it_is_one(number: int, what: st
 
 def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:
     before = structlog.get_config()
-    handlers, level = logging.root.handlers[:], logging.root.level
     first, later = io.StringIO(), io.StringIO()
     try:
         monkeypatch.setattr("sys.stderr", first)
@@ -107,9 +107,13 @@ def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytes
         log.warning("two")
     finally:
         structlog.configure(**before)
-        logging.root.handlers[:] = handlers
-        logging.root.setLevel(level)
     assert "two" in later.getvalue()
+
+
+def test_a_message_is_taken_though_the_late_configuration_went_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    configure_logs_late()
+    monkeypatch.setattr(late_log, "_pending", [])
+    logging.getLogger("uvicorn.error").warning("once a recursion without an end")
 
 
 SERVICE = """
