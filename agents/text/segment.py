@@ -36,8 +36,3 @@ def zh_keywords(text: str, limit: int) -> tuple[str, ...]:
     """Return the highest-weighted words of a Chinese text, heaviest first, of two characters or more."""
     found: list[str] = _extractor().extract_tags(text[:_MAX_TEXT], topK=limit * 2)
     return tuple(w for w in found if len(w) > 1 and not w.isascii())[:limit]
-
-
-def warm_up() -> None:
-    """Load the dictionary now, so that the first query does not wait for it."""
-    _extractor()
