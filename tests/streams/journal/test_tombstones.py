@@ -11,8 +11,8 @@ from aiokafka import TopicPartition
 
 import streams.journal.log
 from infra.kafka.topics import offsets_of, read_range
-from schemas.acceptance import AcceptedEvents
 from streams.intake.opened_news import OpenedNewsIndex
+from streams.journal.acceptance import AcceptedEvents
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 from streams.journal.tombstones import Tombstones
