@@ -102,7 +102,7 @@ REASONS = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(get_args(Verdict)),
     st.sampled_from(get_args(Stage)),

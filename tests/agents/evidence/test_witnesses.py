@@ -444,7 +444,7 @@ def is_raised(found: Judgement, over: Judgement) -> bool:
     return found.low > over.low or found.high > over.high or found.cap > over.cap
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(others, marks, answers, critics)
 def test_a_stance_without_a_quote_on_its_page_is_as_good_as_unrelated(
     found: list[tuple[dict[str, Any], dict[str, Any], bool]],
@@ -464,7 +464,7 @@ def test_a_stance_without_a_quote_on_its_page_is_as_good_as_unrelated(
     assert of["stance"] == "denies" or stated == silent
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(others, marks, st.none() | answers, critics, st.floats(0, 1))
 def test_one_more_page_that_no_quote_bears_never_raises_a_confidence(
     found: list[tuple[dict[str, Any], dict[str, Any], bool]],

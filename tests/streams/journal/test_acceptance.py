@@ -140,7 +140,7 @@ def records_of(steps: list[tuple[str, str, int]]) -> list[Offered]:
     return written
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(steps=STEPS, data=st.data())
 def test_a_reader_that_starts_at_its_watermark_agrees_with_one_from_the_start(
     steps: list[tuple[str, str, int]], data: st.DataObject
