@@ -55,13 +55,8 @@ def draft(event_type: Any, asset: str, confidence: float = 0.7, action: Any = "b
 
 
 def result(page: P) -> SearchResult:
-    return SearchResult(
-        title=page.title,
-        url=page.url,
-        domain="",
-        snippet=page.content,
-        score=page.score,
-        published_at=page.published_at,
+    return builders.search_result(
+        page.url, page.content, title=page.title, score=page.score, published_at=page.published_at
     )
 
 
@@ -291,14 +286,9 @@ def test_the_claim_of_a_case_is_its_news_and_its_triage() -> None:
 
 def test_a_mediums_own_account_is_the_medium_and_anybody_elses_is_nobody() -> None:
     of = claim("Kraken lists LUM", "listing", "LUM", "Kraken")
-    texts = ("Kraken lists LUM for spot trading today, according to a notice of the exchange.",) * 2
+    text = "Kraken lists LUM for spot trading today, according to a notice of the exchange."
     urls = ("https://x.com/CoinDesk/status/1", "https://x.com/coindesk_lum/status/1")
-    pages = [
-        SearchResult(
-            title=f"Kraken lists LUM {n}", url=u, domain="", snippet=f"{t} ({n})", score=0.9, published_at=None
-        )
-        for n, (u, t) in enumerate(zip(urls, texts, strict=True))
-    ]
+    pages = [builders.search_result(url, f"{text} ({n})", title=f"Kraken lists LUM {n}") for n, url in enumerate(urls)]
     found = {r.owner: r.source_credibility for r in assess(of, pages, query="q", snapshot=SNAPSHOT).references}
     assert found["coindesk.com"] in {"high", "medium"}
     assert found.get("x.com/coindesk_lum", "low") in {"low", "unknown"}
