@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from agents.core.answers import SlotsAnswer
 from agents.planning.critic_reading import by_slots
 from agents.prompts import load_prompts
-from agents.specification import START
 from agents.tables import load_tables
 from infra.offline.scripted.critic import in_slots
 from schemas.config import Snapshot
@@ -22,6 +21,7 @@ from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, Search
 from schemas.evidence import Findings, PageStance, SearchReference
 from schemas.signals import Draft
 from tests import builders
+from tests.specification import START
 
 TELLINGS = (
     "Poly Network was exploited on Tuesday; trackers count more than $600M that left its contracts on three chains.",

@@ -18,10 +18,10 @@ from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.planning.critic_reading import by_slots, stance_by_slots
 from agents.signal import evidence_of
-from agents.specification import case_after, opened
 from schemas.evidence import PageSays, PageStance, SearchReference, Slot
 from tests import builders
 from tests.agents.evidence.test_witnesses import HACK, NOW, SNAPSHOT, heard, judge, official, press, says
+from tests.specification import case_after, opened
 
 SLOTS = ("subject", "act", "stage", "place", "amount", "date")
 ANY = "agrees differs silent"

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from agents.graphs import research
 from agents.investigation.subject import SubjectMatcher, asked, subject_key, subject_of
 from agents.investigation.writing import not_done
-from agents.specification import Given, case_after, given, run_case
 from agents.tables import load_tables
 from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
@@ -40,6 +39,7 @@ from schemas.research_events import (
 from tests import builders
 from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, config, investigated
 from tests.plain_graph import DRAFT
+from tests.specification import Given, case_after, given, run_case
 
 DOWN = Failure(kind="server", message="down", retryable=False)
 

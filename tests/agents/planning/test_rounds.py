@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, given, opened
 from schemas.effects import Failure, PageReply, SearchReply
 from schemas.events import KeywordsExpanded, PagesScraped, SearchCompleted
 from schemas.evidence import Page, SearchResult
 from tests import builders
 from tests.agents.conftest import NEWS
+from tests.specification import START, given, opened
 
 LONG = "The desk follows the matter closely and has asked the team about it since the early hours of the morning. " * 5
 DENIAL = "Poly Network said that reports of an exploit are false and that no funds left its contracts."

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from agents.planning.plan_rules import claims_in
 from agents.planning.tools import TOOLS
 from agents.prompts import load_prompts
-from agents.specification import START, given, opened, run_case
 from infra.offline.model import OfflineModel
 from schemas.effects import (
     CallModel,
@@ -33,6 +32,7 @@ from schemas.events import ContextGathered, KeywordsExpanded, SearchCompleted, S
 from schemas.evidence import MarketValue, MemoryEntry, Page
 from tests.agents.conftest import NEWS
 from tests.agents.verification.test_purity import run
+from tests.specification import START, given, opened, run_case
 
 MODEL = OfflineModel()
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

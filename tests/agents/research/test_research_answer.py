@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, call_of, given, question
 from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
 from schemas.research_events import (
@@ -18,6 +17,7 @@ from schemas.research_events import (
     QuestionRouted,
 )
 from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal, value
+from tests.specification import START, call_of, given, question
 
 FINISH = FinishRequested(requested_by="user")
 HISTORY = tuple(

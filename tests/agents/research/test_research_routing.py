@@ -6,7 +6,6 @@ import pytest
 
 from agents.prompts import load_prompts
 from agents.research.answers import PlanAnswer, plausible_asset, sanitise_plan
-from agents.specification import given, question
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Untrusted
 from schemas.events import CancelRequested, CaseFailed, StepFailed
@@ -21,6 +20,7 @@ from schemas.research_events import (
     QuestionRouted,
 )
 from tests.agents.research.conftest import ALL, REFUSED, START
+from tests.specification import given, question
 
 HISTORY = tuple(
     ChatMessage(role="user" if n % 2 == 0 else "assistant", content=f"message {n} " + "é" * 200 + f" end {n}")

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from agents.prompts import load_prompts
-from agents.specification import question, run_case
 from infra.offline.model import OfflineModel
 from schemas.config import Snapshot
 from schemas.effects import CallModel, request_hash
 from schemas.events import CaseFailed, EffectCompleted
 from schemas.research_events import AnswerGiven
 from tests.agents.research.conftest import REFUSED, TIMEOUT, world
+from tests.specification import question, run_case
 
 MODEL = OfflineModel()
 

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from agents.retraction import choose_concerned, earlier_claims_query, find_candidates
-from agents.specification import START, case_after, opened
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import EarlierClaim
 from schemas.events import CaseTriaged
 from tests import builders
+from tests.specification import START, case_after, opened
 
 CONFIG = Snapshot(tables=load_tables(demo=True))
 

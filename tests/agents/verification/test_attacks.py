@@ -19,7 +19,6 @@ from agents.judging import judge_case
 from agents.planning.requested_task import MAX_TASKS, PLATFORMS
 from agents.planning.rounds import findings_so_far
 from agents.planning.tools import TOOLS
-from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
 from agents.text.injection import steers_model
 from schemas import effects as fx
@@ -27,6 +26,7 @@ from schemas.config import Snapshot
 from schemas.events import ToolPlanned
 from schemas.evidence import MemoryEntry, Page, SearchResult
 from schemas.signals import Signal
+from tests.specification import START, Run, opened, run_case
 
 pytestmark = pytest.mark.security
 

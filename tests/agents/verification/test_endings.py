@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from agents.core.case import fold
 from agents.core.failures import JITTER, failed
 from agents.core.step import StepFailure
-from agents.specification import START, given, opened, run_case
 from schemas.effects import (
     CallModel,
     EarlierReply,
@@ -34,6 +33,7 @@ from schemas.events import (
     StepFailed,
 )
 from tests.agents.conftest import NEWS, TELLINGS, stances
+from tests.specification import START, given, opened, run_case
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)

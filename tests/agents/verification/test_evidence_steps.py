@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agents.core.case import fold
 from agents.evidence.witnesses import shown_to_critic
-from agents.specification import START, call_of, given, opened
 from agents.verification.critique import CritiqueEvidence
 from infra.offline.newsroom.search import PlayedSearch
 from infra.offline.sample_news import sample_news
@@ -45,6 +44,7 @@ from schemas.evidence import MarketValue, MemoryEntry, Page
 from tests.agents.conftest import NEWS, TELLINGS, read
 from tests.agents.verification import test_purity
 from tests.agents.verification.test_purity import run_event
+from tests.specification import START, call_of, given, opened
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)

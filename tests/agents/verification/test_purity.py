@@ -8,13 +8,13 @@ import sys
 
 import msgspec
 
-from agents.specification import opened, run_case
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas.effects import CallModel, EarlierReply, FindEarlier, RecallReply, Search, request_hash
 from schemas.events import SignalSynthesized
 from tests.agents.conftest import NEWS
 from tests.agents.research.test_research_turns import ask
+from tests.specification import opened, run_case
 
 MODEL, SEARCH = OfflineModel(), OfflineSearch()
 
