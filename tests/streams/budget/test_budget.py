@@ -197,6 +197,30 @@ async def test_a_restart_keeps_what_was_spent_and_writes_no_limits_anew(world: W
         assert isinstance(await one(second), Failure)
 
 
+async def test_a_worker_that_starts_again_knows_what_was_spent_and_reads_none_of_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    plain = BudgetLedger._fold
+
+    def counted(self: BudgetLedger, record: Any) -> None:
+        read.append(record.offset)
+        plain(self, record)
+
+    monkeypatch.setattr(BudgetLedger, "_fold", counted)
+
+    async with ledger(world, limits_of(units=3), directory=tmp_path) as first:
+        grant = await one(first)
+        assert isinstance(grant, Grant)
+        first.settle(grant, call(grant.id, "0.0005"))
+    async with ledger(world, limits_of(units=3)) as other:  # of another worker
+        assert isinstance(await one(other), Grant)
+    read.clear()
+    async with ledger(world, limits_of(units=3), directory=tmp_path) as second:
+        assert read in ([2, 3], [3]), "the settlement may have been read before the stop"
+        assert vars(second.state) == vars(await read_budget(world.address, world.topics))
+
+
 async def test_the_limits_of_the_latest_start_hold_for_every_worker(world: World) -> None:
     async with ledger(world, limits_of(units=1)) as early:
         assert isinstance(await one(early), Grant)

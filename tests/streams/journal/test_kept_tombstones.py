@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from schemas.acceptance import AcceptedEvents
 from schemas.topics import Topics, partition_of
 from streams.journal import tombstones
 from streams.journal.fold import JournalFold
-from streams.journal.tombstones import FILE, Tombstones
+from streams.journal.tombstones import Tombstones
 from tests.plain_graph import plain_registry
 from tests.streams.memory_log import MemoryLog
 from tests.streams.records import DROPPED, TRIAGED, after, opening
@@ -127,50 +126,6 @@ async def test_a_broker_that_is_away_while_the_disk_is_read_costs_no_kept_tombst
     again.close()
 
 
-async def test_what_another_rule_made_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = a_log()
-    _, kept = await started(log, tmp_path)
-    await kept.store({})
-    kept.close()
-    monkeypatch.setattr(tombstones, "version_of", lambda *_: 7)
-    log.read.clear()
-    found, again = await started(log, tmp_path)
-    again.close()
-    read = len(log.read)
-    assert found == (await started(log, None))[0]
-    assert len(log.read) == 2 * read > 0
-
-
-async def test_a_file_that_was_overwritten_anywhere_is_thrown_away(tmp_path: Path) -> None:
-    log = a_log()
-    whole, kept = await started(log, tmp_path / "whole")
-    await kept.store({})
-    kept.close()
-    written = (tmp_path / "whole" / FILE).read_bytes()
-    for at in range(0, len(written), 700):
-        directory = tmp_path / f"at-{at}"
-        directory.mkdir()
-        (directory / FILE).write_bytes(written[:at] + b"\xff" * 300 + written[at + 300 :])
-        found, again = await started(log, directory)
-        assert found == whole
-        again.close()
-
-
-async def test_a_process_that_is_killed_while_it_writes_leaves_what_fits_the_log(tmp_path: Path) -> None:
-    log = a_log()
-    whole, kept = await started(log, tmp_path / "whole")
-    await kept.store({})
-    written = (tmp_path / "whole" / f"{FILE}-wal").read_bytes()
-    for length in range(0, len(written), 1499):
-        cut = tmp_path / f"cut-{length}"
-        cut.mkdir()
-        (cut / FILE).write_bytes((tmp_path / "whole" / FILE).read_bytes())
-        (cut / f"{FILE}-wal").write_bytes(written[:length])
-        found, again = await started(log, cut)
-        assert found == whole
-        again.close()
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=40),
@@ -202,22 +157,6 @@ async def test_kept_and_tail_come_to_what_the_whole_log_says(
         ends_now = await ends_of(log)
         assert await known(kept, ends_now) == await known(Tombstones(log), ends_now)
         kept.close()
-
-
-@pytest.mark.parametrize(
-    "damage", ["positions SET mark = x'00'", "positions SET position = position - 1", "stretches SET stretch = x'00'"]
-)
-async def test_what_is_not_as_it_was_written_is_thrown_away(tmp_path: Path, damage: str) -> None:
-    log = a_log()
-    whole, kept = await started(log, tmp_path)
-    await kept.store({})
-    kept.close()
-    with sqlite3.connect(tmp_path / FILE) as rows:
-        rows.execute(f"UPDATE {damage}")
-    rows.close()
-    found, again = await started(log, tmp_path)
-    assert found == whole
-    again.close()
 
 
 async def test_a_worker_that_starts_again_reads_no_tombstone_of_before(
