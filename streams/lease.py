@@ -46,8 +46,8 @@ class Lease:
     when this process loses the lease. ``error``: why the last request to the group failed; "" if it succeeded.
     """
 
-    def __init__(self, address: KafkaAddress, group: str, topic: str) -> None:
-        self._address, self._group, self._topic = address, group, topic
+    def __init__(self, address: KafkaAddress, group: str, topic: str, *, session_s: float | None = None) -> None:
+        self._address, self._group, self._topic, self._session_s = address, group, topic, session_s
         self._member: _Member | None = None
         self._answered = asyncio.Event()
         self._failure: Exception | None = None
@@ -106,7 +106,8 @@ class Lease:
     async def _join(self) -> None:
         self._answered.clear()
         self._failure = None
-        self._member = _Member(self._address, self._group, self._topic, self._hear)
+        session_s = self._session_s or SESSION_S
+        self._member = _Member(self._address, self._group, self._topic, session_s, self._hear)
         self._member.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(ASSIGNED_WITHIN_S):
@@ -143,9 +144,10 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
         address: KafkaAddress,
         group: str,
         topic: str,
+        session_s: float,
         hear: Callable[[_Member, bool | None, str, Exception | None], None],
     ) -> None:
-        self._address, self._group, self._topic = address, group, topic
+        self._address, self._group, self._topic, self._session_s = address, group, topic, session_s
         self._hear, self._main = hear, asyncio.get_running_loop()
         self._consumer: Any = None
         self._loop = asyncio.new_event_loop()
@@ -191,8 +193,8 @@ class _Member(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _live(self) -> None:
         self._consumer = self._address.consumer(
             group_id=self._group,
-            session_timeout_ms=int(SESSION_S * 1000),
-            heartbeat_interval_ms=int(min(SESSION_S / 4, 3.0) * 1000),
+            session_timeout_ms=int(self._session_s * 1000),
+            heartbeat_interval_ms=int(min(self._session_s / 4, 3.0) * 1000),
             # The holder keeps the partition if others join at the same moment. The assignor keeps its state in its
             # class, so each member gets a class of its own.
             partition_assignment_strategy=(type("Sticky", (StickyPartitionAssignor,), {}), RoundRobinPartitionAssignor),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from aiokafka import TopicPartition
 
 from infra.late_log import log_of
@@ -29,8 +30,6 @@ from streams.journal.stored_states import StateAt, StoredStates
 
 FILE = "tombstones.sqlite"
 _RULE = (acceptance.__file__, events.__file__, envelope.__file__, fold.__file__, __file__)
-_State = tuple[int, list[tuple[int, str]]]
-"""What is stored of a stretch: its first offset, and its tombstones."""
 _MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 STORE_WITHIN_S = 5.0
 _SLACK = 20_000
@@ -66,6 +65,13 @@ class _Stretch:
             self.marks.popleft()
 
 
+class KeptStretch(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch without its end, as it is stored."""
+
+    first: int
+    marks: list[tuple[int, str]]
+
+
 class Tombstones:
     """The openings and ends near the end of each partition of a journal, as far as this process has read them."""
 
@@ -75,7 +81,7 @@ class Tombstones:
         self._of: dict[TopicPartition, _Stretch] = {}
         self._reading = asyncio.Lock()
         self._directory = directory
-        self._stored: StoredStates[_State] | None = None
+        self._stored: StoredStates[KeptStretch] | None = None
         self._is_loaded = False
 
     def keep(self, tp: TopicPartition, accepted: AcceptedEvents) -> None:
@@ -104,10 +110,12 @@ class Tombstones:
         starts = {tp: max(first[tp], a.position - TOMBSTONE_OFFSETS) for tp, a in accepted.items()}
         async with self._reading:  # so that concurrent callers read a range once
             if self._directory is not None and self._stored is None and starts:
-                self._stored = StoredStates(self._directory, FILE, next(iter(starts)).topic, _State, *_RULE)
+                self._stored = StoredStates(self._directory, FILE, next(iter(starts)).topic, KeptStretch, *_RULE)
             if self._stored is not None and not self._is_loaded:
                 stored = await self._stored.load(self._log)
-                self._of = {tp: _Stretch(*at.state, at.position) for tp, at in stored.items()} | self._of
+                self._of = {
+                    tp: _Stretch(at.state.first, at.state.marks, at.position) for tp, at in stored.items()
+                } | self._of
                 self._is_loaded = True
             for tp, start in starts.items():
                 known = self._of.get(tp)
@@ -133,11 +141,12 @@ class Tombstones:
                 self._take_over(tp, accepted, reading=False)
                 await asyncio.sleep(0)  # let other tasks run between partitions
             new = {
-                tp: StateAt(one.end, (one.first, list(one.marks)))
+                tp: StateAt(one.end, KeptStretch(one.first, list(one.marks)))
                 for tp, one in self._of.items()
                 if tp.topic == stored.topic and one.marks and not stored.reaches(tp, one.end)
             }
-            spans = {tp: (at.state[1][-1][0], at.state[1][-1][0] + 1) for tp, at in new.items()}
+            ends = {tp: at.state.marks[-1][0] for tp, at in new.items()}
+            spans = {tp: (end, end + 1) for tp, end in ends.items()}
             try:
                 async with asyncio.timeout(STORE_WITHIN_S):
                     last = {tp: records[0] async for tp, records in self._log.replay(spans)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,35 +134,6 @@ async def test_causes_below_the_watermark_are_thrown_away_and_read_again_where_i
     assert (known(again), log.read) == (await of_all(log, {0: 0, 1: 5}), 7)
     assert again.causes == {"cause-0-0", "cause-0-2", "cause-0-6", "cause-1-5", "cause-1-7"}
     again.close()
-
-
-async def test_what_another_rule_folded_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = a_log()
-    (await opened(log, tmp_path)).close()
-    monkeypatch.setattr(published, "version_of", lambda *_: 7)
-    log.read = 0
-    again = await opened(log, tmp_path)
-    assert log.read == 7
-    assert known(again) == await of_all(log)
-    again.close()
-
-
-async def test_a_process_that_is_killed_while_it_writes_leaves_what_fits_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(published, "_AT_ONCE", 2)
-    log = a_log()
-    mine = await opened(log, tmp_path / "whole")
-    written = (tmp_path / "whole" / f"{FILE}-wal").read_bytes()
-    for length in range(0, len(written), 4999):
-        cut = tmp_path / f"cut-{length}"
-        cut.mkdir()
-        shutil.copy(tmp_path / "whole" / FILE, cut / FILE)
-        (cut / f"{FILE}-wal").write_bytes(written[:length])
-        again = await opened(log, cut)
-        assert known(again) == known(mine)
-        again.close()
-    mine.close()
 
 
 _PUBLICATIONS = st.tuples(

@@ -80,13 +80,6 @@ async def test_a_worker_with_long_calls_hands_back_within_ten_seconds_and_anothe
         process.wait()
 
 
-async def test_a_worker_that_ends_in_order_leaves_its_group_at_once(world: World) -> None:
-    async with world.working(plain_registry(asks=False)):
-        await world.publish(1)
-        await world.until_closed(1)
-    assert await members_of(world.address, world.topics.group("worker")) == []
-
-
 async def opened(world: World) -> bool:
     """Whether all four cases are open, and wait for their first call."""
     return sum((await world.ends(world.topics.cases)).values()) == 4

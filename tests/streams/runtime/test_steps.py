@@ -71,16 +71,6 @@ async def test_a_transient_failure_is_logged_and_retried_after_a_growing_wait_th
         assert failed.retry_at is not None and retried.calls[0].replied_at >= failed.retry_at
 
 
-async def test_a_transient_failure_that_passes_leaves_the_case_whole(world: World) -> None:
-    port = Scripted(recall=[TransientError("busy", kind="unavailable", retry_after_s=0.2)])
-    async with world.working(degrading(asks=True), ports=ports(port)):
-        await world.publish(1)
-        report = await world.until_closed(1)
-    story = await world.story()
-    assert names(story)[2:4] == ["StepFailed", "ContextGathered"]
-    assert (report.degraded, report.signals + report.failed, report.repeated_calls) == (0, 0, 0)
-
-
 async def test_a_permanent_failure_degrades_at_once(world: World) -> None:
     port = Scripted(plan=[PermanentError("wrong key", kind="auth")])
     async with world.working(degrading(asks=True), ports=ports(port)):
@@ -116,25 +106,6 @@ async def test_a_step_whose_tell_raises_keeps_the_paid_call_in_the_log(world: Wo
         await world.until_closed(1)
     failure = next(e for e in await world.story() if isinstance(e, ev.StepFailed))
     assert len(failure.calls) == 1 and failure.calls[0].paid
-
-
-@pytest.mark.slow
-async def test_an_event_that_a_step_does_not_declare_is_refused_and_named(world: World) -> None:
-    undeclared = asking(lambda _case: ev.EvidenceCritiqued(claims=(), verdict="supported"))
-    told = asking(lambda c: model_call(c, "plan"), lambda _c, _r: ev.CaseDropped(reason="spam", detail=""))
-    for exchanged in ({"recall": undeclared}, {"plan": told}):
-        async with world.working(degrading(asks=True, **exchanged)):
-            await world.publish(next(iter(exchanged)))
-            await world.until_closed(1)
-            step = next(iter(exchanged))
-
-            async def ended(text: str = f"news number {step}") -> bool:
-                return any(isinstance(e, ev.TERMINAL) for e in await world.story(of_text=text))
-
-            await world.until(ended)
-        failure = next(e for e in await world.story(of_text=f"news number {step}") if isinstance(e, ev.StepFailed))
-        assert failure.failure.kind == "internal"
-        assert "does not declare" in failure.failure.message and step in failure.failure.message
 
 
 async def test_when_nothing_works_the_case_ends_as_failed_with_a_dead_letter(world: World) -> None:
@@ -203,18 +174,6 @@ async def test_replies_of_several_effects_survive_a_restart_and_only_the_missing
 
 async def _effects_logged(world: World, count: int) -> bool:
     return sum(isinstance(e, ev.EffectCompleted) for e in await world.story()) >= count
-
-
-@pytest.mark.slow
-async def test_a_step_that_hangs_is_cut_off_at_the_deep_deadline_and_the_case_degrades(world: World) -> None:
-    port = Scripted(recall=[asyncio.Event()])
-    brief = Snapshot(provider_mode="simulated", case_deadline_seconds=2.5)
-    async with world.working(degrading(asks=True), ports=ports(port), snapshot=brief):
-        await world.publish(1)
-        report = await world.until_closed(1)
-    failure = next(e for e in await world.story() if isinstance(e, ev.StepFailed))
-    assert (failure.failure.kind, failure.outcome, failure.step) == ("deadline", "degrade", "recall")
-    assert (report.degraded, report.failed, report.lost) == (1, 0, 0)
 
 
 @pytest.mark.slow

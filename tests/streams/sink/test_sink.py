@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-import streams.sink.batches
-import streams.sink.sink
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import TransientError
 from streams.sink.sink import Sink
@@ -114,25 +112,6 @@ async def test_a_restart_goes_on_where_the_sink_ended_and_repeats_nothing(world:
         await settled(world, sink)
         assert sink.inserted == 10 * (EVENTS_OF_A_CASE + CALLS_OF_A_CASE + OTHER_ROWS_OF_A_CASE)
     await everything_is_there_once(world, tables, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("breaks_at", "pieces"), [(1, 3), (3, 3), (2, 20_000)])
-async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log_is_cut_afterwards(
-    world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch, breaks_at: int, pieces: int
-) -> None:
-    await close_cases(world, *range(CASES))
-    with pytest.raises(SystemError, match="dies here"):
-        async with sinking(world, Breaking(tables, breaks_at)):
-            await world.until(lambda: False)
-    # Twice: what was planned before the first crash must still be the same range after the second.
-    monkeypatch.setattr(streams.sink.sink, "MAX_BATCH", pieces)
-    with pytest.raises(SystemError, match="dies here"):
-        async with sinking(world, Breaking(tables, 1)):
-            await world.until(lambda: False)
-    async with sinking(world, tables) as sink:
-        await settled(world, sink)
-    await everything_is_there_once(world, tables, CASES)
 
 
 @pytest.mark.slow
