@@ -23,73 +23,40 @@ from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("value", [b"{broken", None], ids=["half a record", "null"])
-async def test_an_undecodable_head_quarantines_its_case_alone(world: World, value: bytes | None) -> None:
-    case, opened, first, first_headers = opening(1)
-    _, _, headers = after(case, opened, TRIAGED)
-    await write(world, case, first, first_headers)
-    at = await write(world, case, value, headers)
-    await world.publish(2, 3, 4)
+async def test_poison_of_every_kind_is_put_aside_alone_and_the_others_go_on(world: World) -> None:
+    failure = Failure(kind="internal", message="", retryable=False)
+    failed = ev.StepFailed(step="triage", failure=failure, attempt=1, outcome="degrade")
+    heads: list[tuple[ev.Event, bytes | None]] = [(TRIAGED, b"{broken"), (TRIAGED, None), (failed, b"[1, 2]")]
+    closed, wanted = [], {}
+    for number, (event, value) in enumerate(heads):
+        case, opened, first, first_headers = opening(number)
+        _, _, headers = after(case, opened, event)
+        if event is failed:  # an old version that its upcaster cannot read
+            headers = [(k, b"1" if k == "ce_schemaversion" else v) for k, v in headers]
+        await write(world, case, first, first_headers)
+        wanted[partition_of(case, 2), await write(world, case, value, headers)] = "bad_event"
+        closed.append(case)
+    case, _, _, headers = opening(3)
+    wanted[partition_of(case, 2), await write(world, case, b"{broken", headers)] = "bad_event"
+    for number, (name, changed) in enumerate(
+        (("ce_subject", None), ("ce_schemaversion", None), ("ce_time", b"2026-01-01T00:00:00")), start=4
+    ):
+        case, _, value, headers = opening(number)
+        spoilt = [(k, changed if k == name else v) for k, v in headers if k != name or changed]
+        wanted[partition_of(case, 2), await write(world, case, value, spoilt)] = "bad_envelope"  # type: ignore[arg-type]
     async with world.working(plain_registry(asks=False)):
-        report = await world.until_closed(4)
+        await world.publish(12, 13, 14)
+        report = await world.until_closed(7)
+        await world.until(lambda: _letter_count(world, len(wanted)))
         await watermarks_reach_the_ends(world)
-    ends = [e for e in await world.story(of_case=case) if isinstance(e, ev.CaseFailed)]
-    told = await read_case(KafkaLog(world.address), world.topics, case)
-    assert [type(r.event) for r in told] == [ev.EventReceived, ev.CaseFailed], "and its story can still be told"
-    assert len(ends) == 1 and "quarantined" in ends[0].reason
-    assert (report.failed, report.lost) == (1, 0)
+    assert (report.cases, report.failed, report.repeated_records, report.lost) == (7, 4, 3, 0)
     letters = [h for h in await world.letters() if h.get("dl_topic") == world.topics.cases]
-    assert [(int(h["dl_offset"]), h["dl_reason"], h["dl_consumer"]) for h in letters] == [
-        (at, "bad_event", "projector")
-    ]
-
-
-async def test_an_undecodable_opening_is_closed_and_does_not_hold_the_log_for_ever(world: World) -> None:
-    case, _, _, headers = opening(1)
-    await write(world, case, b"{broken", headers)
-    async with world.working(plain_registry(asks=False)):
-        await world.publish(2)
-        report = await world.until_closed(2)
-        await watermarks_reach_the_ends(world)
-    assert (report.failed, report.signals, report.open) == (1, 0, 0)
-
-
-async def test_an_old_version_that_its_upcaster_cannot_read_is_poison_like_any_other(world: World) -> None:
-    case, opened, first, first_headers = opening(1)
-    failure = ev.StepFailed(
-        step="triage", failure=Failure(kind="internal", message="", retryable=False), attempt=1, outcome="degrade"
-    )
-    _, _, headers = after(case, opened, failure)
-    as_v1 = [(k, b"1" if k == "ce_schemaversion" else v) for k, v in headers]
-    await write(world, case, first, first_headers)
-    await write(world, case, b"[1, 2]", as_v1)
-    async with world.working(plain_registry(asks=False)):
-        report = await world.until_closed(1)
-    assert report.failed == 1
-
-
-@pytest.mark.parametrize("missing", ["ce_subject", "ce_schemaversion"])
-async def test_a_record_without_a_readable_envelope_is_passed_by_with_a_dead_letter(world: World, missing: str) -> None:
-    case, _, value, headers = opening(1)
-    at = await write(world, case, value, [(k, v) for k, v in headers if k != missing])
-    async with world.working(plain_registry(asks=False)):
-        await world.publish(2)
-        report = await world.until_closed(1)
-        await world.until(lambda: _letter_count(world, 1))
-    [letter] = await world.letters()
-    assert (int(letter["dl_offset"]), letter["dl_reason"]) == (at, "bad_envelope")
-    assert (report.cases, report.repeated_records, report.failed) == (1, 1, 0)
-
-
-async def test_a_time_without_a_zone_in_the_envelope_does_not_stop_the_partition(world: World) -> None:
-    case, _, value, headers = opening(1)
-    naive = [(k, b"2026-01-01T00:00:00" if k == "ce_time" else v) for k, v in headers]
-    await write(world, case, value, naive)
-    async with world.working(plain_registry(asks=False)):
-        await world.publish(2)
-        await world.until(lambda: _letter_count(world, 1))
-        await world.until(lambda: _has_closed(world, "news number 2"))
+    assert {(int(h["dl_partition"]), int(h["dl_offset"])): h["dl_reason"] for h in letters} == wanted
+    assert {h["dl_consumer"] for h in letters} == {"projector"}
+    for case in closed:
+        told = [one.event for one in await read_case(KafkaLog(world.address), world.topics, case)]
+        assert [type(event) for event in told] == [ev.EventReceived, ev.CaseFailed], "and its story can still be told"
+        assert isinstance(told[1], ev.CaseFailed) and "quarantined" in told[1].reason
 
 
 async def test_a_newer_schema_version_stops_the_worker_and_the_text_says_what_to_deploy(world: World) -> None:
