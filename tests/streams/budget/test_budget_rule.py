@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from infra.settings import Settings
 from newsproof.app.composition import limits_of_settings
@@ -415,43 +414,53 @@ class PlainBooks:
         )
 
 
-AMOUNTS = st.decimals(min_value=0, max_value=5, places=3)
-IDS = st.integers(0, 25).map(str)
-PERCENT = st.sampled_from([0, 10, 33, 50, 100, 100])
-RECORDS = st.one_of(
-    st.builds(
-        lambda i, usd, units, triage, kinds, group: Reserved(
-            id=i, effect="search", provider="p", usd=usd, units=units, for_triage=triage, case_id="c", head_id="h",
-            claim_kinds=kinds, group=group,
-        ),
-        IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(),
-        st.sampled_from([(), DOUBTFUL, FORCED, BOTH, INVESTIGATION]),
-        st.sampled_from(["", "a", "b", UNLISTED, VERIFICATIONS]),
-    ),
-    st.builds(lambda i, usd, unused: Settled(id=i, usd=usd, by="0", unused=unused), IDS, st.none() | AMOUNTS, st.booleans()),
-    st.builds(
-        lambda usd, reserve, units, free, doubtful, forced, investigation, daily, group, unlisted, verification: LimitsSet(
-            monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0",
-            doubtful_percent=doubtful, forced_percent=forced, investigation_percent=investigation, daily_percent=daily,
-            group_percent=group, unlisted_percent=unlisted, verification_percent=verification,
-        ),
-        st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(),
-        *[PERCENT] * 6, st.none() | PERCENT,
-    ),
-)  # fmt: skip
-STEPS_MS = st.integers(-3_600_000, 40 * 24 * 3600 * 1000)
-LOGS = st.lists(st.tuples(st.one_of(st.integers(0, 60_000), STEPS_MS), RECORDS), max_size=60)
+KINDS, GROUPS = [(), (), DOUBTFUL, FORCED, BOTH, INVESTIGATION], ["", "a", "b", UNLISTED, VERIFICATIONS]
 
 
-@settings(max_examples=200)
-@given(LOGS)
-def test_every_grant_and_denial_is_that_of_plain_sums_and_every_reader_from_the_start_agrees(
-    steps: list[tuple[int, BudgetRecord]],
-) -> None:
+def log_at_random(seed: int) -> list[tuple[int, BudgetRecord]]:
+    """A log that gets close to a few of its limits: each record after how many milliseconds it comes."""
+    rand = random.Random(seed)
+
+    def usd(most: int) -> Decimal:
+        return Decimal(rand.randrange(most)) / 1000
+
+    def percent() -> int:
+        return rand.choice([100, 100, 100, 100, 0, 10, 33, 50])
+
+    def limits() -> LimitsSet:
+        return LimitsSet(
+            monthly_usd=usd(100_000), triage_reserve_usd=usd(10_000), daily_units=rand.randrange(30), by="0",
+            allow_unpriced=rand.random() < 0.5, doubtful_percent=percent(), forced_percent=100 - percent(),
+            investigation_percent=percent(), daily_percent=percent(), group_percent=percent(),
+            unlisted_percent=percent(), verification_percent=rand.choice([None, percent()]),
+        )  # fmt: skip
+
+    def record() -> BudgetRecord:
+        match rand.choices(["reserved", "settled", "limits"], [75, 22, 3])[0]:
+            case "reserved":
+                return Reserved(
+                    id=str(rand.randrange(200)), effect="search", provider="p", units=rand.choice([0, 0, 1, 1, 2]),
+                    usd=rand.choice([None, Decimal(0), *[usd(5000)] * 5]), for_triage=rand.random() < 0.5,
+                    case_id="c", head_id="h", claim_kinds=rand.choice(KINDS), group=rand.choice(GROUPS),
+                )  # fmt: skip
+            case "settled":
+                cost = rand.choice([None, usd(5000), usd(5000)])
+                return Settled(id=str(rand.randrange(200)), usd=cost, by="0", unused=rand.random() < 0.3)
+            case _:
+                return limits()
+
+    day_ms = 24 * 3600 * 1000
+    steps = [(0, day_ms), (-day_ms, 0), (0, 40 * day_ms), (0, 60_000)]
+    spans = rand.choices(steps, [3, 1, 1, 95], k=200)
+    return [(0, limits()), *[(rand.randint(*span), record()) for span in spans]]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_every_grant_and_denial_is_that_of_plain_sums_and_every_reader_from_the_start_agrees(seed: int) -> None:
     state, plain, now, latest = BudgetState(), PlainBooks(), int(NOON.timestamp() * 1000), 0
     log, decisions = [], []
-    for offset, (step, record) in enumerate(steps):
-        now = max(0, now + step)
+    for offset, (step, record) in enumerate(log_at_random(seed)):
+        now += step
         latest = max(latest, now)  # a clock that jumps back reopens no day
         log.append((offset, now, record))
         decisions.append(decision := state.fold(offset, now, record))
@@ -463,40 +472,21 @@ def test_every_grant_and_denial_is_that_of_plain_sums_and_every_reader_from_the_
     assert (again.days, again.months, again.held, again.alerts) == (state.days, state.months, state.held, state.alerts)
 
 
-_DAYS = st.integers(min_value=0, max_value=80)
-_IDS = st.sampled_from([f"id-{n}" for n in range(12)])
-_USD = st.sampled_from([None, "0", "0.01", "0.7", "25"])
-_RECORDS = st.one_of(
-    st.builds(
-        asked,
-        _IDS,
-        _USD,
-        units=st.integers(0, 3),
-        triage=st.booleans(),
-        kinds=st.sampled_from([(), ("doubtful",), ("doubtful", "forced"), ("investigation",)]),
-        group=st.sampled_from(["", UNLISTED, "wire"]),
-    ),
-    st.builds(paid, _IDS, _USD, unused=st.booleans()),
-    st.builds(limits_of, st.sampled_from(["1", "30"]), units=st.integers(1, 20), unlisted=st.sampled_from([10, 100])),
-    st.builds(lambda offset: PassedBy(offsets=(offset,)), st.integers(0, 30)),
-    st.just("garbage"),
-)
-
-
-@given(st.lists(st.tuples(_RECORDS, _DAYS), max_size=60), st.data())
-def test_a_kept_state_and_the_tail_come_to_the_state_of_the_whole_log(records: list[Any], data: Any) -> None:
-    whole, resumed = BudgetState(), BudgetState()
-    cut = data.draw(st.integers(0, len(records)))
-    for offset, (record, day) in enumerate(records):
-        if offset == cut:
+@pytest.mark.parametrize("seed", range(50))
+def test_a_kept_state_and_the_tail_come_to_the_state_of_the_whole_log(seed: int) -> None:
+    whole, resumed, now = BudgetState(), BudgetState(), int(NOON.timestamp() * 1000)
+    for offset, (step, record) in enumerate(log_at_random(seed)):
+        now += step
+        if offset == 4 * seed:
             resumed = stored_and_loaded(resumed)
-        ms = int((NOON + timedelta(days=day)).timestamp() * 1000)
         decisions = []
         for state in (whole, resumed):
-            if record == "garbage":
-                state.ignore(offset, ms, "garbage")
+            if offset % 20 == 3:
+                state.ignore(offset, now, "garbage")
+            elif offset % 50 == 8:
+                state.fold(offset, now, PassedBy(offsets=(offset - 5,)))
             else:
-                decisions.append(state.fold(offset, ms, record))
+                decisions.append(state.fold(offset, now, record))
         assert not decisions or decisions[0] == decisions[1]
     assert vars(resumed) == vars(whole)
     assert vars(stored_and_loaded(whole)) == vars(whole)
