@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
+from infra.ports import Answer
 from schemas.budget import ClaimKind
 from schemas.calls import Call
 from schemas.effects import Effect, Search
@@ -24,7 +24,7 @@ from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
 from tests.builders import limits_of
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, ports_of
 from tests.streams.world import QUICK
 
 PARTITIONS = 2
@@ -71,7 +71,7 @@ class Killed(Simulated):
 async def _main(bootstrap: str, password_file: str, prefix: str, slots: str) -> None:
     address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
     port = Killed(cost_usd=CALL_USD, metered=True)
-    ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
+    ports = ports_of(port)
     options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
     ending, wake = Ending(), Wake()
     budget = Silent(address, topics, limits_of(), ending, wake)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 
-from infra.offline.simulated import Simulated
-from infra.ports import Ports
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.envelope import NewerSchemaError
@@ -19,6 +16,7 @@ from schemas.topics import partition_of
 from streams.journal.case_reading import read_case
 from streams.journal.log import KafkaLog
 from tests.plain_graph import plain_registry
+from tests.streams.graphs import Gate
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 
@@ -108,21 +106,8 @@ async def test_the_committed_offset_never_passes_an_open_case(world: World) -> N
     at = await write(world, case, value, headers)
     number = partition_of(case, world.partitions)
 
-    class Held(Simulated):
-        """Answers everyone but the case that is held."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.free = asyncio.Event()
-
-        async def perform(self, effect: Any) -> Any:
-            if effect.parts[0].text == case:
-                await self.free.wait()
-            return await super().perform(effect)
-
-    held = Held()
-    ports = Ports(models={"light": held, "heavy": held}, search={}, recall=held, earlier=held)
-    async with world.working(plain_registry(asks=True), ports=ports, commit_interval_s=0.2) as worker:
+    held = Gate(lambda effect: effect.parts[0].text == case)
+    async with world.working(plain_registry(asks=True), ports=held.ports(), commit_interval_s=0.2) as worker:
         await world.publish(*range(2, 22))
         await world.until(lambda: worker.projector.open_cases == 1 and worker.intake.opened == 20)
         other = 1 - number
@@ -130,7 +115,7 @@ async def test_the_committed_offset_never_passes_an_open_case(world: World) -> N
             lambda: _committed_is(world, other, lambda c: c > 0 and c == worker.projector.safe_offset(other))
         )
         assert (await world.committed(world.topics.cases)).get(number, 0) <= at
-        held.free.set()
+        held.opened.set()
         await world.until_closed(21)
         await watermarks_reach_the_ends(world)
 
@@ -147,10 +132,6 @@ async def watermarks_reach_the_ends(world: World) -> None:
 
 async def _letter_count(world: World, count: int) -> bool:
     return len(await world.letters()) >= count
-
-
-async def _has_closed(world: World, text: str) -> bool:
-    return any(isinstance(e, ev.TERMINAL) for e in await world.story(of_text=text))
 
 
 async def _committed_is(world: World, number: int, right: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from infra.ports import Ports
 from schemas.errors import TransientError
 from streams.effects.breakers import BreakerPolicy
+from tests.plain_graph import ports_of
 from tests.streams.effects.test_effects import Provider
 from tests.streams.graphs import degrading
 from tests.streams.world import World
@@ -16,7 +16,7 @@ AWAY = TransientError("away", kind="unavailable", status=503)
 
 async def test_news_waits_while_no_model_answers_and_is_worked_when_one_does(world: World) -> None:
     model = Provider("model", AWAY, mode="simulated")
-    ports = Ports(models={"light": model, "heavy": model}, search={}, recall=model, earlier=model)
+    ports = ports_of(model)
     # Waits a hundredth as long as in production: probes every 0.3 s at most, while no case comes near its deadline.
     slow = BreakerPolicy()
     quick = replace(slow, **{n: getattr(slow, n) / 100 for n in slow.__struct_fields__ if n.endswith("_s")})
