@@ -10,15 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from msgspec.structs import replace
 
 from infra.bots.adapter import Order, RemotePosition, Result
-from infra.kafka.topics import KafkaAddress
+from infra.kafka.topics import KafkaAddress, offsets_of
 from newsproof.app.processes.bots import BotMetrics, bot_unready, halt, resume
 from newsproof.app.processes.bots_view import read_book
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from schemas.signals import Signal
 from schemas.topics import NewerRecordError, Topics
+from streams.bots import writer
 from streams.bots.runner import BotRunner
 from streams.effects.meter import Latencies
 from tests.newsproof.signal_samples import signal, write_signals
@@ -140,6 +142,33 @@ async def test_the_second_process_of_a_bot_stops_the_first_and_knows_what_it_did
             await until(lambda: first.closed)
     assert sorted(intent for intent, *_ in second.orders) == ["enter", "exit", "exit"]
     assert len(first.orders) == 1
+
+
+async def test_a_bot_that_stood_still_in_a_transaction_goes_on_and_sends_the_entry_once(
+    address: KafkaAddress, made_topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a laptop slept: the broker has aborted the transaction and fenced its producer, and nobody else runs this bot."""
+    monkeypatch.setattr(writer, "TRANSACTION_TIMEOUT_MS", 1000)
+    commit, stood_still = AIOKafkaProducer.commit_transaction, list[str]()
+
+    async def commit_late(producer: AIOKafkaProducer) -> None:
+        id = producer._txn_manager.transactional_id
+        if id == made_topics.transactional_id(f"bots-{BOT.name}") and not stood_still:
+            stood_still.append(id)
+            open_from, ends = {}, {True: True}
+            while open_from != ends:  # the broker has not aborted it
+                open_from = await offsets_of(address, made_topics.deliveries, isolation_level="read_committed")
+                ends = await offsets_of(address, made_topics.deliveries)
+        await commit(producer)
+
+    monkeypatch.setattr(AIOKafkaProducer, "commit_transaction", commit_late)
+    far = FarSide()
+    async with running(address, made_topics, far) as runner:
+        await write_signals(address, made_topics, order(0))
+        await until(lambda: runner.settled["enter", "delivered"] == 1)
+        await write_signals(address, made_topics, order(1))
+        await until(lambda: runner.settled["enter", "delivered"] == 2)
+    assert stood_still and len(far.orders) == 2
 
 
 class SlowFarSide(FarSide):
