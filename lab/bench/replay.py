@@ -1,88 +1,59 @@
-"""Benchmarks the replay of recorded cases with full reuse: one core, no server, four logs. Baseline: decoding alone.
+"""Benchmarks the replay of recorded cases with full reuse: one core, no server. Baseline: decoding alone.
 
 The sample log is repeated under other case ids, so that no case appears twice and a cache of seen cases would grow.
-Then the same cases are verified by one process and by two.
+Then the same cases are verified by one process and by two, and two runs are compared.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import psutil
 
-from agents.core.registry import Registry
 from agents.graphs import verification
 from evaluation.replay.candidates import ReplayBuilder
 from evaluation.replay.journal import Source
 from evaluation.replay.log_file import LogFile, Record, by_partition, read_log_file
 from evaluation.replay.verify import LogAt, same, verify_at
-from lab.bench.auditing import _events_of as events_of
 from lab.bench.measures import Figure
 from lab.bench.simulated.nulls import comparing
-from lab.bench.world import news
 from schemas.config import Snapshot
 from schemas.ids import uuid5
 from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recordings, reused_alone
-from tests.plain_graph import plain_registry
 
 CASES = 100_000
 LOOK_AFTER = 10_000
 """Number of cases between two memory samples."""
 LEAST_ASKED = 300
-DEEP = frozenset({"plan", "search", "critique", "synthesize"})
-"""Steps that a deep case went through, all of them."""
+MADE_BY_DEEP = frozenset({"ToolPlanned", "SearchCompleted", "EvidenceCritiqued", "SignalSynthesized"})
+"""Events of a deep case, all of them."""
 VERIFIED = 10_000
 
 
 async def replayed(cases: int = CASES) -> list[Figure]:
-    """Run :func:`_replayed` with the garbage collection settings of the commands."""
-    with rarely_collected():
-        figures = _replayed(cases)
-    return [*figures, *await _verified(min(cases, VERIFIED)), comparing()]
-
-
-def _replayed(cases: int) -> list[Figure]:
-    """Replay this many cases of the plain graph and of the sample, then a smaller number of the sample asking every
-    step.
-    """
-    registry, snapshot = plain_registry(asks=False), Snapshot()
-    plain = {snapshot.config_hash: snapshot}
+    """Replay this many cases as recorded, and fewer deep ones asking every step, with the garbage collection of the commands."""
     log = read_log_file()
     code = next(iter(log.snapshots.values())).code_version
-    every = ReplayBuilder(registry, plain, Change(), ask_every_step=True)
     known = ReplayBuilder(verification(), log.snapshots, Change(), code=code)
     asked = ReplayBuilder(verification(), log.snapshots, Change(), ask_every_step=True)
-    figures = _figures(
-        "plain graph, every step asked", lambda: _plain(registry, snapshot, cases), every, ">= 2,000 (aim 5,000)"
-    )
-    figures += _figures("sample, unchanged steps as recorded", lambda: _copies(log, cases), known, ">= 5,000")
-    few = max(LEAST_ASKED, cases // 200)
-    figures += _figures("sample, every step asked", lambda: _rounds(log, few), asked, "-")
-    deep = _deep(log)
-    return figures + _figures("deep cases, every step asked", lambda: _rounds(deep, few), asked, ">= 250")
+    with rarely_collected():
+        figures = _figures("sample, unchanged steps as recorded", _copies(log, cases), known, ">= 5,000")
+        few = _rounds(_deep(log), max(LEAST_ASKED, cases // 200))
+        figures += _figures("deep cases, every step asked", few, asked, ">= 250")
+    return [*figures, *await _verified(min(cases, VERIFIED)), comparing()]
 
 
 def _deep(log: LogFile) -> LogFile:
     """Return the log of the cases that went through every step of the deep path."""
-    steps: dict[str, set[str]] = {}
-    for recording in Recordings().take([r for batch in _copies(log, 0, own=True) for r in batch]):
-        events = {type(r.event).__name__ for r in recording.records}
-        steps[recording.case_id] = {s for s, made in _MADE_BY.items() if made in events}
-    cases = tuple(r for r in log.cases if steps[dict(r.headers)["ce_subject"].decode()] >= DEEP)
+    recordings = Recordings().take([r for batch in _copies(log, 0, own=True) for r in batch])
+    deep = {one.case_id for one in recordings if {type(r.event).__name__ for r in one.records} >= MADE_BY_DEEP}
+    cases = tuple(r for r in log.cases if dict(r.headers)["ce_subject"].decode() in deep)
     return msgspec.structs.replace(log, cases=cases)
-
-
-_MADE_BY = {
-    "plan": "ToolPlanned",
-    "search": "SearchCompleted",
-    "critique": "EvidenceCritiqued",
-    "synthesize": "SignalSynthesized",
-}
 
 
 class Repeated(LogAt, frozen=True):
@@ -121,11 +92,11 @@ async def _verified(cases: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-def _figures(name: str, log: Callable[[], Iterator[list[Any]]], builder: ReplayBuilder, target: str) -> list[Figure]:
+def _figures(name: str, log: Iterable[list[Any]], builder: ReplayBuilder, target: str) -> list[Figure]:
     cpu, taken, cases, memory = 0.0, 0.0, 0, list[float]()
     process = psutil.Process()
     gathered = Recordings()
-    for records in log():
+    for records in log:
         if not gathered.open_cases and records[0].offset == 0:
             gathered = Recordings()
         of_batch = gathered.take(records)
@@ -154,18 +125,6 @@ def _figures(name: str, log: Callable[[], Iterator[list[Any]]], builder: ReplayB
                    baseline=f"{memory[1]:.0f} MiB after the first {2 * LOOK_AFTER:,}")
         )  # fmt: skip
     return figures
-
-
-def _plain(registry: Registry, snapshot: Snapshot, cases: int) -> Iterator[list[Any]]:
-    offset = 0
-    for first in range(0, cases, 1000):
-        batch: list[Any] = []
-        for number in range(first, min(first + 1000, cases)):
-            _, value = news(number)
-            for record in events_of(registry, snapshot, value):
-                batch.append(_record(offset, record["value"], record["headers"]))
-                offset += 1
-        yield batch
 
 
 def _copies(log: LogFile, cases: int, *, own: bool = False) -> Iterator[list[Any]]:

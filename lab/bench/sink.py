@@ -36,14 +36,14 @@ BARE_BLOCK_ROWS = 20_000
 async def sink(events: int = EVENTS) -> list[Figure]:
     """Write a journal with its signals and let a sink catch up. Baselines: a plain read and a bare insert of the same."""
     async with world() as w, EmbeddedClickHouse(Path(w.directory) / "clickhouse") as engine:
-        held, size = await write_journal(w, events)
+        held, size = await _write_journal(w, events)
         read = await _timed(_read(w))
         address = Address(host=engine.host, port=engine.port)
         async with connect(address, database="measured") as client, connect(address, database="bare") as bare:
             await migrate(client)
             await migrate(bare)
             cpu = _cpu(engine.pid)
-            took, own = await sunk(w, client)
+            took, own = await _sunk(w, client)
             cpu = _cpu(engine.pid) - cpu
             rows = {t: await _count(client, f"SELECT count() FROM {t}") for t in COLUMNS}
             distinct = await _count(client, "SELECT uniqExact(event_id) FROM events")
@@ -65,7 +65,7 @@ async def sink(events: int = EVENTS) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def write_journal(w: World, events: int) -> tuple[int, int]:
+async def _write_journal(w: World, events: int) -> tuple[int, int]:
     producer = w.address.producer(linger_ms=20)
     await producer.start()
     held = size = 0
@@ -112,7 +112,7 @@ async def _read(w: World) -> None:
             pass
 
 
-async def sunk(w: World, client: ClickHouse) -> tuple[float, float]:
+async def _sunk(w: World, client: ClickHouse) -> tuple[float, float]:
     sink = Sink(w.address, w.topics, client)  # loads the steps' modules once per process, whatever there is to insert
     begin, cpu = time.perf_counter(), time.process_time()
     running = asyncio.create_task(sink.run())
@@ -154,6 +154,3 @@ async def _timed(work: Any) -> float:
     begin = time.perf_counter()
     await work
     return time.perf_counter() - begin
-
-
-__all__ = ["EVENTS", "sink"]

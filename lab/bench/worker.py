@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import contextlib
 import signal
-import time
 from pathlib import Path
 
 from infra.kafka.topics import KafkaAddress
@@ -21,8 +20,6 @@ from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
 from tests.plain_graph import plain_registry, simulated_ports
-
-LOOK_S = 0.05
 
 
 def main() -> None:
@@ -39,9 +36,6 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=8000)
     parser.add_argument("--commit-interval", type=float, default=1.0)
     parser.add_argument("--session-timeout", type=float, default=10.0)
-    parser.add_argument(
-        "--active-file", type=Path, help="takes a line when it begins or ceases to publish: time, 1 or 0"
-    )
     args = parser.parse_args()
     configure_logs()
     import uvloop
@@ -74,27 +68,11 @@ async def _run(args: argparse.Namespace) -> None:
     loop.add_signal_handler(signal.SIGTERM, ending.stop)
     publishing = asyncio.create_task(publisher.run())
     publishing.add_done_callback(lambda t: t.cancelled() or t.exception() is None or ending.fail(t.exception()))  # type: ignore[arg-type,func-returns-value]
-    telling = asyncio.create_task(_tell(publisher, args.active_file)) if args.active_file else None
     try:
         await worker.run()
     finally:
-        if telling is not None:
-            telling.cancel()
         publisher.stop()
         await publishing
-
-
-async def _tell(publisher: Publisher, active_file: Path) -> None:
-    was = False
-    with active_file.open("a", encoding="ascii") as lines:
-        try:
-            while True:
-                if publisher.active != was:
-                    was = publisher.active
-                    print(time.time(), int(was), file=lines, flush=True)
-                await asyncio.sleep(LOOK_S)
-        finally:
-            print(time.time(), 0, file=lines, flush=True)
 
 
 if __name__ == "__main__":

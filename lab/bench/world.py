@@ -42,24 +42,14 @@ class World:
             await producer.send(self.topics.news, value, key=key)
         await producer.stop()
 
-    def worker(
-        self,
-        *,
-        latency: float,
-        max_open: int = 2000,
-        commit_s: float = 1.0,
-        slot: str = "0",
-        active_file: Path | None = None,
-    ) -> ChildProcess:
-        """Start a worker process of the plain graph; the caller ends it. ``active_file``: see ``lab.bench.worker``."""
+    def worker(self, *, latency: float, max_open: int = 2000, commit_s: float = 1.0, slot: str = "0") -> ChildProcess:
+        """Start a worker process of the plain graph; the caller ends it."""
         options = {
             "--bootstrap": self.address.bootstrap, "--password-file": str(self.address.password_file),
             "--slot": slot, "--slot-dir": str(self.directory / "slots"),
             "--partitions": str(PARTITIONS), "--latency": str(latency), "--max-open": str(max_open),
             "--commit-interval": str(commit_s),
         }  # fmt: skip
-        if active_file is not None:
-            options["--active-file"] = str(active_file)
         command = [sys.executable, "-P", "-m", "lab.bench.worker", *[w for o in options.items() for w in o]]
         log = self.directory / f"worker-{slot}.log"
         process = ChildProcess(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
-from lab.bench.starts import filling, start
+from lab.bench import filling, start
 from schemas.topics import Topics
 from streams.audit.audit import audit
 from streams.budget.reading import read_budget
@@ -41,7 +41,8 @@ async def test_both_starts_are_measured_and_the_slopes_between_two_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    figures = {f.name: f.value for f in await start.start(50, 100)}
+    monkeypatch.setattr(start, "FEW", 50)
+    figures = {f.name: f.value for f in await start.start(100)}
     assert {"ready seconds", "ready cpu seconds", "worker MiB"} <= figures.keys()
     assert figures["start: after 100 cases, ready"] == figures["ready seconds"] > 0
     assert figures["start: first start after 50 cases, memory then"] > 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.bench.feeds.watches import simulate
+from lab.bench.watches import simulate
 
 
 def test_in_50_kills_each_of_1000_due_times_fires_once_and_opens_one_investigation() -> None:

@@ -23,13 +23,15 @@ from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
 from infra.embedded.child import ChildProcess, free_ports
-from lab.bench.feeds.streams import made_signal, published
 from lab.bench.measures import Figure
 from lab.bench.world import PARTITIONS, ROOT, World, world
 from newsproof.app.processes.bots import halt, resume
-from schemas.envelope import read_signal
+from schemas.envelope import Envelope, read_signal
+from schemas.ids import uuid5
 from schemas.signals import Signal
 from streams.journal.log import KafkaLog
+from streams.publish.publisher import _record
+from tests.builders import signal
 
 SIGNALS, PER_S = 300, 10
 HALTS, POSITIONS = 5, 10
@@ -101,8 +103,9 @@ def _p99(taken: list[float]) -> float:
 
 
 def _order(n: int) -> Signal:
-    until = datetime.now(UTC) + timedelta(days=1)
-    return made_signal(n, asset=f"A{n}", valid_until=until, provider_mode="live", risk_flags=())
+    now, ids = datetime.now(UTC), {"signal_id": uuid5("bench", str(n)), "case_id": uuid5("bench case", str(n))}
+    times = {"decided_at": now, "published_at": now, "valid_until": now + timedelta(days=1)}
+    return signal(asset=f"A{n}", provider_mode="live", risk_flags=(), **ids, **times)
 
 
 def _retracted(n: int) -> Signal:
@@ -123,7 +126,8 @@ async def _sent(w: World, producer: AIOKafkaProducer, signals: list[Signal]) -> 
 async def _send(w: World, producer: AIOKafkaProducer, *signals: Signal) -> float:
     await producer.begin_transaction()
     for one in signals:
-        await producer.send_and_wait(w.topics.signals, partition=0, **published(w, one))
+        env = Envelope(id="cause", type="", case_id=one.case_id, causation_id=None, run_id="live", time=one.decided_at)
+        await producer.send_and_wait(w.topics.signals, partition=0, **_record(one, env, w.topics.cases, 0, 0))
     at = time.monotonic()
     await producer.commit_transaction()
     return at

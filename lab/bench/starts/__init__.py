@@ -1,1 +1,0 @@
-"""Benchmarks of starts: a worker after many cases, and commands."""
