@@ -207,11 +207,6 @@ def looks_up_misses(changes: str) -> bool:
     return found.on_miss == "live" and found.watch is None
 
 
-def watch_in(changes: str) -> Watch | None:
-    """Return what a run is watched by, from the JSON in the table ``runs``; None: it began without a metric."""
-    return declared(changes).watch
-
-
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:
     """Return a unified diff of two cases' texts, safe to display; each field and each sentence of the notes is a line."""
     whole = bool(a and a.signal and b and b.signal)

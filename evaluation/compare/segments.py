@@ -18,8 +18,7 @@ import numpy as np
 from evaluation.compare.metrics import SIGNIFICANT, Floats, Verdict
 from evaluation.compare.pairing import Pair
 from evaluation.compare.terms import Scoring, Terms
-from evaluation.statistics import MIN_BLOCKS, grid_of, heterogeneity, holm, mean_of
-from evaluation.statistics.blocks import Labels
+from evaluation.statistics.blocks import MIN_BLOCKS, Labels, grid_of, heterogeneity, holm, mean_of
 
 MOST = 12
 """Segments of one dimension; the smaller ones are put together as :data:`OTHER`."""

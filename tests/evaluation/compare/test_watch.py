@@ -81,9 +81,7 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
 
 
 def test_days_that_may_depend_on_each_other_are_too_few_for_longer() -> None:
-    assert "13 days may depend on each other, so that they say as much as 3.7" in describe_watch(
-        seen("profit@4h", [0.3] * 14)
-    )
+    assert "13 days may depend on each other and count as only 3.7" in describe_watch(seen("profit@4h", [0.3] * 14))
     # A metric of the case has the run's moods in each day, and moods that last for weeks do not show in the first ones.
     assert seen("confidence", [0.3] * 20).verdict == "too early"
     assert seen("confidence", [0.3] * 60).verdict == "higher"
@@ -93,7 +91,7 @@ def test_days_that_depend_on_each_other_for_weeks_cannot_be_tested_and_stop_no_r
     fortnights = seen("confidence", [0.3 + 0.1 * (n // 14 % 2) for n in range(60)], stop_when="either")
     assert (fortnights.verdict, fortnights.low, fortnights.stop) == ("untestable", None, False)
     assert describe_watch(fortnights).startswith(
-        "untestable: 59 days depend on each other too strongly, so that they say as much"
+        "untestable: 59 days depend on each other too strongly and count as only"
     )
     assert describe_watch(fortnights).endswith("watch a profit in another run, or wait for many more days")
 
@@ -101,8 +99,8 @@ def test_days_that_depend_on_each_other_for_weeks_cannot_be_tested_and_stop_no_r
 def test_better_is_held_while_one_bad_block_would_reverse_it() -> None:
     pennies = seen("profit@24h", [0.005] * 20, spread=0.001, exposed=True, shock=0.2, stop_when="better")
     assert (pennies.verdict, pennies.held, pennies.stop) == ("not yet distinguishable", True, False)
-    assert "held back: one bad block would reverse it" in describe_watch(pennies)
-    assert pennies.sides.startswith("the difference is above 0 in 19 of 19 blocks that differ (sign test p 0.000)")
+    assert "not called better: one bad block would reverse it" in describe_watch(pennies)
+    assert pennies.sides.startswith("the difference is above 0 in 19 of the 19 blocks that differ (sign test: p 0.000)")
     assert seen("profit@24h", [0.05] * 20, exposed=True, shock=0.2).verdict == "better"
     assert seen("profit@24h", [-0.005] * 20, spread=0.001, exposed=True, shock=0.2).verdict == "worse"
 
