@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.compare.compare_runs import gate_status
 from evaluation.compare.comparison import Comparison, compare, with_texts
-from evaluation.compare.documents import as_json, as_markdown
+from evaluation.compare.documents import as_html, as_json, as_markdown
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import MAX_LINE, MAX_LINES, CaseText, changes_summary, difference, visible
 from evaluation.compare.terminal import show_table
@@ -148,6 +148,7 @@ def test_text_of_strangers_is_inert_in_every_form(capsys: pytest.CaptureFixture[
         ]
         assert raw == [], form
         text.encode("utf-8")
+    assert "<script" not in (page := as_html(found)) and "evil.example" in page
     outside = reports["md"].split("```")
     for part in (outside[0], outside[-1]):
         for markup in ("<script", "![", "](http", "@everyone", "\n# heading"):
