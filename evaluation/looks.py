@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from evaluation.compare.run_rows import declared
+from evaluation.declared import declared
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import epoch_ms
 from schemas.ids import canonical_json, content_hash

@@ -26,9 +26,10 @@ from evaluation.compare.inputs import (
 from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.pairing import pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import RunRows, declared, option_of_log, visible
+from evaluation.compare.run_rows import RunRows, visible
 from evaluation.compare.terminal import show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
+from evaluation.declared import declared, option_of_log
 from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics.blocks import DAY_S

@@ -17,18 +17,10 @@ from evaluation.compare.metrics import (
     measure,
 )
 from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
-from evaluation.compare.run_rows import (
-    Returns,
-    RunRows,
-    Texts,
-    changes_summary,
-    declared,
-    difference,
-    looks_up_misses,
-    visible,
-)
+from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, looks_up_misses, visible
 from evaluation.compare.segments import Dimension, split_by_segment
 from evaluation.compare.terms import Scoring
+from evaluation.declared import declared
 from schemas.printable import counted
 
 FORMAT_VERSION = 3
@@ -313,7 +305,8 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
                 "the model may know their outcome and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused + count.partly:
-            yield f"run {name}: {counted(lost, 'case')} did not complete in all repeats: counted at both extremes"
+            repeats = " in all repeats" if count.repeats > 1 else ""
+            yield f"run {name}: {counted(lost, 'case')} did not complete{repeats}: counted at both extremes"
         if count.missing:
             yield (
                 f"run {name} lacks {counted(count.missing, 'case')} of the other run (another period, another sample, or not done yet): "

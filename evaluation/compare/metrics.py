@@ -53,6 +53,7 @@ Verdict = Literal[
 """``identical``: the runs say the same in every case. ``equal``: they do not, and the figure is the same in every case."""
 EQUAL = ("identical", "equal")
 DEPENDENT = "neighbouring days depend on each other"
+LOOKED_AT = "another candidate was looked at on these cases before, so there is no p-value"
 
 SIGNIFICANT = 0.05
 LONGER_S = (7 * DAY_S, 30 * DAY_S)
@@ -221,11 +222,7 @@ def _result(
         p = None if high.pvalue is None else p
         blocks = min(ends, key=lambda end: end[0].blocks)
         sides = "" if bounded else _of_sides(terms, ends[0][1])  # at one extreme they are no finding
-        unclaimed = (
-            "another candidate was looked at on these cases before, so there is no p-value"
-            if p is None and low.low is not None
-            else ""
-        )
+        unclaimed = LOOKED_AT if p is None and low.low is not None else ""
         said = (unclaimed, _of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
         note = "; ".join(filter(None, said))
     return MetricResult(

@@ -18,8 +18,9 @@ from evaluation.compare.inputs import read_returns, read_run_rows
 from evaluation.compare.metrics import describe_sides
 from evaluation.compare.pairing import Pair, pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, declared
+from evaluation.compare.run_rows import HORIZONS, Returns, RunRows
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
+from evaluation.declared import StopWhen, Watch, declared
 from evaluation.looks import look_at
 from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS, block_length_s, inflation_of
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
@@ -293,7 +294,7 @@ def describe_watch(seen: WatchResult) -> str:
         worth = f"and count as only {seen.blocks / seen.inflation:.1f} independent ones; {MIN_BLOCKS} are needed"
         if seen.verdict == "untestable":
             what = f"untestable: {seen.blocks} {unit} depend on each other too strongly {worth}"
-            return f"{what}. Watch a profit in another run, or wait for many more days"
+            return f"{what}; watch a profit in another run, or wait for many more days"
         return f"{seen.verdict}: {seen.blocks} {unit} may depend on each other {worth}"
     figures = (
         f"{describe_delta(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"

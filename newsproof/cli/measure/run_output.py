@@ -9,10 +9,10 @@ from evaluation.compare.code_identity import RunCode, code_change, code_change_n
 from evaluation.compare.compare_runs import Power, describe_sample_power
 from evaluation.compare.comparison import Comparison
 from evaluation.compare.run_records import read_runs, run_code_of
-from evaluation.compare.run_rows import option_of_log
 from evaluation.compare.terminal import figure
 from evaluation.compare.terms import PRIMARY
 from evaluation.compare.watch import WatchResult, describe_delta, describe_watch, look_at_run, watch_of
+from evaluation.declared import option_of_log
 from evaluation.looks import read_looks
 from evaluation.replay.candidates import OFFLINE, reads_no_prompt, refuse_offline
 from evaluation.replay.log_file import LogFile

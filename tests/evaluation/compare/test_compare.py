@@ -91,7 +91,10 @@ def test_a_price_that_did_not_move_is_neither_hit_nor_miss_and_observing_says_no
     found = compare(run("A", rows), run("B", rows), after({300: ROSE | {"i": 0.0, "j": 0.5}}))
     hits = metric(found, "hit_rate@5m")
     assert (hits.cases, hits.a) == (8, pytest.approx(6 / 8))
-    assert metric(found, "hit_rate@1h").note == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
+    assert (
+        metric(found, "hit_rate@1h").note
+        == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
+    )
 
 
 def test_repeats_are_averaged_per_case_and_the_action_is_the_majoritys() -> None:
@@ -151,7 +154,10 @@ def test_what_did_not_work_is_counted_and_left_out() -> None:
     # What cannot be bounded is not measured; a share is, at both ends of what the three may have said.
     # The case that failed in one of two repeats is half known.
     assert metric(found, "full_cost").note == ("4 cases did not complete in both runs, and this metric has no bounds")
-    assert metric(found, "hit_rate@1h").note == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
+    assert (
+        metric(found, "hit_rate@1h").note
+        == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
+    )
     acts = metric(found, "action_rate")
     assert (acts.a, acts.b, acts.delta) == (1.0, None, None)
     assert (acts.delta_low, acts.delta_high) == (-3.5 / 8, 0.0)

@@ -139,12 +139,13 @@ async def with_live(tables: ClickHouse) -> None:
             row |= {"verdict": "confirmed", "status": "verified", "provider_mode": "offline", "notes": "Live."}
             signals.append(row | SAID | times | {"evidence": official})
     await fill(tables, "signals", signals)
-    usual = {"run_id": "live", "event_time": day(2), "first_wins": 1, "knowable_at": day(2), "outcome": "spam"}
-    ends = [(NAMES[6], "case_dropped"), (NAMES[5], "case_failed")]
-    events = [(name, kind) for name, end in ends for kind in ("event_received", end)]
-    await fill(tables, "events", [
-        usual | {"case_id": name, "event_id": f"{name}-{kind}", "event_type": f"newsproof.{kind}"} for name, kind in events
-    ])  # fmt: skip
+    ends = [(6, "case_dropped"), (5, "case_failed")]
+    events = [
+        {"run_id": "live", "event_time": day(n), "first_wins": 1, "knowable_at": day(n), "outcome": "spam", "case_id": NAMES[n],
+         "event_id": f"{n}-{kind}", "event_type": f"newsproof.{kind}"}
+        for n, end in ends for kind in ("event_received", end)
+    ]  # fmt: skip
+    await fill(tables, "events", events)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.compare.comparison import growing_warning
-from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch, looks_up_misses
+from evaluation.compare.run_rows import Returns, RunRows, looks_up_misses
 from evaluation.compare.watch import (
     Differences,
     WatchResult,
@@ -21,6 +21,7 @@ from evaluation.compare.watch import (
     parse_watch,
     watch_result,
 )
+from evaluation.declared import StopWhen, Watch
 from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
@@ -168,7 +169,7 @@ def test_a_metric_that_cannot_be_watched_is_refused_with_those_that_can(written:
 
 
 def test_a_profit_at_each_signals_own_horizon_would_take_years_and_is_refused() -> None:
-    with pytest.raises(ConfigError, match="ten blocks would take 600"):
+    with pytest.raises(ConfigError, match="ten blocks would then take 600 days"):
         parse_metric("profit")
 
 

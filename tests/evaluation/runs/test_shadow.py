@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.compare.run_rows import Watch
+from evaluation.declared import Watch
 from evaluation.runs.shadow import refuse_unpriced, shadow_plan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

@@ -114,7 +114,7 @@ async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_sto
         await imported(tmp_path, "a,true,ann,", "case,true,ann,", "z,true,ann,", "case-a,true,ann,")
     said = str(caught.value)
     assert "nothing was imported, because 3 lines do not name exactly one case" in said and "--skip-unknown" in said
-    assert "line 3: 'case' may be case-a, case-b, case-c, case-d" in said
+    assert "line 3: 'case' matches several cases: case-a, case-b, case-c, case-d" in said
     assert "line 4: no case has the name 'z'" in said
     assert "line 5: ann labels the same case as line 2" in said
     assert await counting(tables) == []
