@@ -404,7 +404,7 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
     ("arguments", "says"),
     [
         ((), "give one of these: a price file"),
-        (("x.csv", "--sample"), "one of them"),
+        (("x.csv", "--sample"), "give one of these"),
         (("--exchange", "binance"), "needs --symbol"),
         (("--sample", "--from", "yesterday"), "--from 'yesterday' is not a time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
