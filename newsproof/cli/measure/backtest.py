@@ -152,7 +152,7 @@ def verify(
 
 @backtest.command()
 def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List every look at the results of a changed prompt or model, and what it may claim.
+    """List every look at the results of a changed prompt or model, and how its p-values are corrected.
 
     A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
     """

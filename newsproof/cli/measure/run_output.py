@@ -9,10 +9,10 @@ from evaluation.compare.code_identity import RunCode, code_change, code_change_n
 from evaluation.compare.compare_runs import Power, describe_sample_power
 from evaluation.compare.comparison import Comparison
 from evaluation.compare.run_records import read_runs, run_code_of
-from evaluation.compare.run_rows import option_of_log
 from evaluation.compare.terminal import figure
 from evaluation.compare.terms import PRIMARY
 from evaluation.compare.watch import WatchResult, describe_delta, describe_watch, look_at_run, watch_of
+from evaluation.declared import option_of_log
 from evaluation.looks import read_looks
 from evaluation.replay.candidates import OFFLINE, reads_no_prompt, refuse_offline
 from evaluation.replay.log_file import LogFile
@@ -225,10 +225,10 @@ async def show_looks(invocation: Invocation, *, as_json: bool) -> None:
         for one in looks:
             json_line(one)
         return
-    columns = ("first look (UTC)", "runs", "change", "candidate", "cases", "earlier", "may claim", "options")
+    columns = ("first look (UTC)", "runs", "change", "candidate", "cases", "earlier", "p-values", "options")
     rows = [
         (f"{one.looked_at:%Y-%m-%d %H:%M:%S}", " ".join(one.runs), one.label, " ".join(c[:8] for c in one.candidates), one.cases,
-         one.earlier, "no" if one.tuned else f"p x {one.factor}" if one.earlier else "yes", one.options)
+         one.earlier, "none" if one.tuned else f"x {one.factor}", one.options)
         for one in looks
     ]  # fmt: skip
     figures_table(columns, rows, title=counted(len(rows), "look"), right=("cases", "earlier"))
@@ -256,15 +256,15 @@ def _print_watch(seen: WatchResult, live: str) -> None:
 
     rows = [
         ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
-        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
-        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %; valid at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is still open"),
         ("cases", f"{seen.cases}", "measured, open blocks included"),
     ]  # fmt: skip
     table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
     if seen.sides:
         say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
     if seen.code_change:
-        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
+        say_result(f"! {seen.code_change}; a difference may be due to the code")
     say_result(f"Verdict: {describe_watch(seen)}.")
     if seen.stop:
         say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")
@@ -275,17 +275,17 @@ def show_verified(found: VerifyResult) -> None:
         table(
             ("case", "status", "first differs at", "reason"),
             [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
-            title="Cases that did not come out as recorded",
+            title="Cases that differ from the recording",
         )
     say_result(
-        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
-        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
+        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded: {counted(found.calls, 'call')}, "
+        f"{counted(found.misses, 'miss')}, {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} of later information refused."
     )
     if found.diverged > found.cases - found.identical:
-        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
+        say_result(f"In {counted(found.diverged, 'case')} some event before the signal differs from the recording.")
     if found.other_rules:
         say_result(
-            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
+            f"{counted(found.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
             "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
         )
     if not found.cases:
@@ -310,7 +310,7 @@ def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> N
         for one in every
         if one.cases
     ]
-    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
+    columns = ("metric", "detectable", "cases", "blocks", "wanted", "blocks needed", "cases needed", "")
+    title = f"{found.name_a} against {found.name_b}: differences detected with a probability of 80 % (tests at 5 %)"
     figures_table(columns, rows, title=title, right=columns[1:-1])
     say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")

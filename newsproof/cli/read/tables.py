@@ -215,7 +215,7 @@ async def report(
         PermanentError: ClickHouse refuses a query.
     """
     from evaluation.prices.study_report import study_section
-    from evaluation.statistics import share_interval
+    from evaluation.statistics.blocks import share_interval
     from newsproof.report.data import read_report
     from newsproof.report.html_report import page_of
     from newsproof.report.text_report import print_report_of

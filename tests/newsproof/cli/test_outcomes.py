@@ -403,8 +403,8 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "say where prices come from"),
-        (("x.csv", "--sample"), "one of them"),
+        ((), "give one of these: a price file"),
+        (("x.csv", "--sample"), "give one of these"),
         (("--exchange", "binance"), "needs --symbol"),
         (("--sample", "--from", "yesterday"), "--from 'yesterday' is not a time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
@@ -453,9 +453,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
         in printed
     )
     assert "40 bars overlap with earlier imports (1 markets and imports) and differ by 0.3000% at most" in printed
-    assert (
-        "3 new outcomes; of 9 known ones, 1 are removed and 2 get other prices, 1 of them by more than 1.00%" in printed
-    )
+    assert "3 new outcomes; of 9 known ones, 1 are removed and 2 change, 1 of them by more than 1.00%" in printed
     assert "csv:old.csv loses 1 outcome from a version" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
     assert "Import 4, 5 (csv:p.csv) was removed" in printed and "oldest first: none" in printed

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from lxml import html as parser  # type: ignore[import-untyped]
 
-from evaluation.statistics import share_interval
+from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.report.audit import print_audit

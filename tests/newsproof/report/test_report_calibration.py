@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lxml import html as parser  # type: ignore[import-untyped]
 
-from evaluation.statistics import share_interval
+from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.report.data import Report, read_report
 from newsproof.report.html_report import page_of
