@@ -90,7 +90,10 @@ def export(
         Path | None, argument("Output directory, one file per schema. Default: print one document.")
     ] = None,
 ) -> None:
-    """Write the JSON Schema of news, signals, the configuration snapshot and every event."""
+    """Write the public contracts as JSON Schema.
+
+    They are news, signals, the configuration snapshot and every event.
+    """
     if directory is None:
         json_line(json_schemas())
     else:
