@@ -99,7 +99,7 @@ class SearxngSearch(Free):
         silent = body.get("unresponsive_engines")
         if not items and silent:
             raise TransientError(
-                f"none of SearXNG's engines answered ({quoted(silent, 200)}); it is tried again", kind="unavailable"
+                f"none of SearXNG's engines responded ({quoted(silent, 200)}); it is tried again", kind="unavailable"
             )
         found = collected(items, lambda item: _read_item(item, query), self.provider, effect.max_results)
         refuse_only_malformed(found, "SearXNG", _FREE)

@@ -44,7 +44,7 @@ GENERAL = (
     Row("good", EVERYBODY, "a valid response", Must(), good),
     Row(
         *("late", EVERYBODY, "nothing, beyond the timeout"),
-        Must("timeout", again=True, cost="unknown", breaker="counts", says=("did not answer within",)),
+        Must("timeout", again=True, cost="unknown", breaker="counts", says=("did not respond within",)),
         say(StaySilent()),
         settings={"timeout_s": SHORT_S},
     ),

@@ -70,7 +70,7 @@ async def test_a_server_that_is_away_is_a_transient_error_at_once() -> None:
         address = Address(host="127.0.0.1", port=reserved.getsockname()[1])
         began = time.perf_counter()
         async with connect(address, database="newsproof") as client:
-            with pytest.raises(TransientError, match="does not answer: check that it runs"):
+            with pytest.raises(TransientError, match="does not respond: check that it runs"):
                 await client.query("SELECT 1")
     assert time.perf_counter() - began < 2.0
 

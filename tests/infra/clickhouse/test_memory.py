@@ -262,7 +262,7 @@ async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_a
         port = silent.sockets[0].getsockname()[1]
         memory = ClickHouseMemory(connect(Address(host="127.0.0.1", port=port), database="newsproof"))
         failures = await asyncio.gather(*(unavailable_within_a_second(memory) for _ in range(20)))
-        assert all("did not answer within" in f.message for f in failures)
+        assert all("did not respond within" in f.message for f in failures)
         await memory.close()
         for writer in held:
             writer.close()

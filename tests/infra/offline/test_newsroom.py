@@ -87,7 +87,7 @@ async def test_a_webhook_that_nobody_takes_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "SENT_WITHIN_S", 0.2)
     monkeypatch.setattr(module, "LOOKED_WITHIN_S", 0.05)
     async with Newsroom(over_s=0) as newsroom:
-        with pytest.raises(TransientError, match="nobody looked at the newsroom"):
+        with pytest.raises(TransientError, match="no listener polled the newsroom"):
             await newsroom.play("")
         async with httpx.AsyncClient(trust_env=False) as http:
             assert (await http.get(f"{newsroom.url}/coast-herald")).status_code == 200
