@@ -66,7 +66,7 @@ def tree() -> str:
         inside = sorted(path for path in (PROJECT / top).iterdir() if path.is_dir() and has_files(path))
         for folder in (PROJECT / top, *inside):
             name = "  " * (len(folder.relative_to(PROJECT).parts) - 1) + folder.name + "/"
-            lines.append(f"{name:<16}{re.sub(r':[a-z]+:|`', '', first_sentence(folder))}")
+            lines.append(f"{name:<17}{re.sub(r':[a-z]+:|`', '', first_sentence(folder))}")
     return "\n".join(lines)
 
 

@@ -9,4 +9,4 @@ async def main() -> None:
             print(signal.stage, signal.action, signal.asset, signal.confidence, repr(signal.summary), flush=True)
 
 
-run_bot(main())  # asyncio.run with short messages: at Ctrl-C, without Kafka, and each minute on what arrived
+run_bot(main())  # asyncio.run, plus short messages: on Ctrl-C, on an error, and once a minute

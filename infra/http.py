@@ -237,7 +237,7 @@ def _is_loopback(host: str) -> bool:
 def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientError:
     """Return the error for a timeout or a failed connection. The caller raises it ``from exc``."""
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
-        return TransientError(f"{who} did not answer within {timeout_s:g} s; it is tried again", kind="timeout")
+        return TransientError(f"{who} did not respond within {timeout_s:g} s; it is tried again", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
         f"no connection to {who} ({detail}); it is tried again, check the network and its address if this persists",

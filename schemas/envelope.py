@@ -341,7 +341,7 @@ def read_publication(record: Any) -> Publication:
             raise ValueError("its headers do not agree")
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise ContractError(
-            f"a record that publish has not written (partition {record.partition}, offset {record.offset}): {exc!r:.200}",
+            f"a record that the publisher has not written (partition {record.partition}, offset {record.offset}): {exc!r:.200}",
             reason="foreign_signal",
         ) from exc
     return publication

@@ -216,7 +216,7 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
         raise ContractError(f"the record is not JSON: {exc!s:.300}", reason="not_json") from exc
     if not isinstance(value, dict):
         raise ContractError(
-            f"a JSON {_JSON_NAMES[type(value)]} is no news: a news item is a JSON object with source, text and published_at",
+            f"a JSON {_JSON_NAMES[type(value)]} is not a news item: send a JSON object with source, text and published_at",
             reason="wrong_type",
         )
     return value

@@ -65,7 +65,7 @@ class OrderAdapter(Protocol):
 
         Raises:
             ConfigError: it is not; the text says what to change.
-            TransientError: it does not answer.
+            TransientError: it does not respond.
         """
         ...
 
@@ -73,7 +73,7 @@ class OrderAdapter(Protocol):
         """Return reference → our positions, open and closed ones of the last days; None: this destination cannot be read.
 
         Raises:
-            TransientError: it does not answer now.
+            TransientError: it does not respond now.
         """
         ...
 
@@ -92,7 +92,7 @@ class StopsEntries(Protocol):
         """Let it open nothing any more, until a person starts it there again. Exits go on.
 
         Raises:
-            TransientError: it does not answer, or refuses.
+            TransientError: it does not respond, or refuses.
         """
         ...
 

@@ -133,7 +133,7 @@ class Freqtrade:
         """Let freqtrade itself open nothing any more (its state becomes paused); exits go on. ``/start`` there ends it.
 
         Raises:
-            TransientError: it does not answer, or refuses.
+            TransientError: it does not respond, or refuses.
         """
         answer = await self._read("stopentry", method="POST")
         if "status" not in answer:
@@ -145,7 +145,7 @@ class Freqtrade:
     async def _read(self, what: str, *, method: str = "GET") -> dict[str, Any] | list[Any]:
         answer = await self._ask(method, what)
         if answer is None:
-            raise TransientError(f"freqtrade at {self._url} does not answer: start it, or correct url")
+            raise TransientError(f"freqtrade at {self._url} does not respond: start it, or correct url")
         return answer
 
     async def _ask(self, method: str, what: str, body: Mapping[str, Any] | None = None) -> _Answer:

@@ -107,7 +107,7 @@ class _ChatAdapter:
 
         Raises:
             ConfigError: it does not.
-            TransientError: it does not answer.
+            TransientError: it does not respond.
         """
         if self._channel.question is None:
             return

@@ -64,7 +64,7 @@ class ExchangePrices:
         """Ask for the instrument's price.
 
         Raises:
-            ConfigError: no exchange has its market. TransientError: an exchange that may have it does not answer.
+            ConfigError: no exchange has its market. TransientError: an exchange that may have it does not respond.
         """
         found, why, failed = await self._top(instrument)
         if found is None and failed:

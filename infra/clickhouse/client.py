@@ -299,7 +299,7 @@ class ClickHouse:
             raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {said}") from exc
         if code is None and (isinstance(exc, OperationalError | OSError | TimeoutError) or _GATEWAY.search(said)):
             raise TransientError(
-                f"ClickHouse at {self.address!r} does not answer: check that it runs and CLICKHOUSE_URL ({said})",
+                f"ClickHouse at {self.address!r} does not respond: check that it runs and CLICKHOUSE_URL ({said})",
                 kind="timeout" if isinstance(exc, TimeoutError) else "network",
             ) from exc
         if (

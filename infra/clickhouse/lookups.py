@@ -50,7 +50,7 @@ class Turns:
                 async with asyncio.timeout(self.timeout_s):
                     return await work()
             except TimeoutError:
-                why = f"ClickHouse did not answer within {self.timeout_s:g} s: check that it runs, and its load"
+                why = f"ClickHouse did not respond within {self.timeout_s:g} s: check that it runs, and its load"
                 self._failure = _unavailable(why, retryable=True)
             except NewsproofError as exc:
                 self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))

@@ -196,7 +196,7 @@ class MemoryCopy:
                         "ClickHouse did not send all of memory in time: check its load", kind="timeout"
                     )
                 raise TransientError(
-                    f"ClickHouse did not answer within {timeout_s:g} s: check that it runs, and its load",
+                    f"ClickHouse did not respond within {timeout_s:g} s: check that it runs, and its load",
                     kind="timeout",
                 )
             reading.result()

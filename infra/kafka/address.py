@@ -226,8 +226,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                 await self._check_connection(host.strip("[]"), int(port))
                 if self.security_protocol == "PLAINTEXT":
                     return TransientError(
-                        f"what listens at {one} does not answer a client without a login: set KAFKA_SECURITY_PROTOCOL and "
-                        "its neighbours to what that Kafka takes, or wait until it has started. An embedded one is found by "
+                        f"the server at {one} does not respond to a client without a login: set KAFKA_SECURITY_PROTOCOL and "
+                        "the related settings to what that Kafka requires, or wait until it has started. An embedded one is found by "
                         "its data directory, with KAFKA_BOOTSTRAP_SERVERS unset; `newsproof kafka` prints its login",
                         kind="unavailable",
                     )

@@ -238,7 +238,7 @@ async def _of_coordinator(
             except KafkaError as exc:
                 if loop.time() > until or not exc.retriable:
                     raise TransientError(
-                        f"the coordinator of group {group} does not answer: {exc!r}; check the broker",
+                        f"the coordinator of group {group} does not respond: {exc!r}; check the broker",
                         kind="unavailable",
                     ) from exc
                 await asyncio.sleep(0.2)

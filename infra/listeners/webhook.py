@@ -112,7 +112,7 @@ def news_of_hook(source: str, name: str, body: bytes, now: datetime) -> bytes:
     inner = given.get("data") if isinstance(given, dict) and "text" not in given else given
     if not isinstance(inner, dict):
         raise ContractError(
-            "the body is no news: send an object with text, or one such under data", reason="wrong_type"
+            "the body is not a news item: send an object with text, either directly or under data", reason="wrong_type"
         )
     fields = {n: v for n, v in inner.items() if n not in ("source", "received_at", "extra")}
     own = fields.pop("id", None)

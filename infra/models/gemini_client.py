@@ -165,8 +165,8 @@ def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) ->
         return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
     # Its RetryInfo may nevertheless say a few seconds (github.com/voideditor/void/issues/557).
     return TransientError(
-        f"the day's quota of {model!r} is used up ({said}); it is asked again after midnight in California, when the quota "
-        "begins anew: enable billing for the key and start again, or name another model",
+        f"the day's quota of {model!r} is used up ({said}); it is called again after midnight in California, when the quota "
+        "is reset: enable billing for the key and restart, or name another model",
         kind="rate_limit",
         status=429,
         retry_after_s=quota_day_left_s(now),

@@ -129,7 +129,7 @@ class OpenAICompatibleClient(ServiceClient):
         if not self.local or not isinstance(exc.__cause__, httpx.ConnectError):
             return exc
         command = f" ({STARTED_BY[self.provider]})" if self.provider in STARTED_BY else ""
-        text = f"nothing answers at {self._base}: start it{command}, or correct {self.service.address_setting}"
+        text = f"nothing responds at {self._base}: start it{command}, or correct {self.service.address_setting}"
         return TransientError(text, kind="network")
 
 

@@ -21,7 +21,7 @@ from schemas.errors import PermanentError, TransientError
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 UNRESOLVED = "cannot be resolved"
-"""Words of every failure to look up a name: one cause, a name service that does not answer, fails for all names."""
+"""Words of every failure to look up a name: one cause, a name service that does not respond, fails for all names."""
 MAX_URL_CHARS = 2048
 WEB_PORTS = frozenset({80, 443})
 _REFUSED = tuple(

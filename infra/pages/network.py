@@ -91,7 +91,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 stream = await stream.start_tls(tls_context(), self._proxy.host, timeout)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
             raise TransientError(
-                f"the proxy {self._proxy.name} does not answer; it is tried again", kind="network"
+                f"the proxy {self._proxy.name} does not respond; it is tried again", kind="network"
             ) from exc
         try:
             await self._tunnel(stream, self._proxy, number, port, timeout)
@@ -110,7 +110,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             byte = await stream.read(1, timeout)
             head += byte
             if not byte or len(head) > _MAX_PROXY_HEAD:
-                raise TransientError(f"the proxy {proxy.name} hung up or talks nonsense", kind="network")
+                raise TransientError(
+                    f"the proxy {proxy.name} closed the connection or sent an invalid response", kind="network"
+                )
         status = head.split(b"\r\n", 1)[0].split(b" ")
         if len(status) < 2 or status[1] != b"200":
             said = quoted(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)

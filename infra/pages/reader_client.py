@@ -129,7 +129,7 @@ class Reader:
             if not isinstance(exc, TimeoutError | EOFError | OSError):
                 raise
             raise TransientError(
-                "the process that reads pages did not start; its own words are in this process' error output",
+                "the process that reads pages did not start; its error messages are in this process's error output",
                 kind="internal",
             ) from exc
         return process

@@ -110,7 +110,7 @@ def _expression(query: str, first: datetime, as_of: datetime) -> str:
     words = dict.fromkeys(w.lower() for w in _WORD.findall(query) if w.lower() not in _OPERATORS)
     if not words:
         raise PermanentError(
-            "the search has no word in Latin letters, and Arxiv knows no others; give it English terms",
+            "the search has no word in Latin letters, and Arxiv finds no others; give it English terms",
             kind="invalid_request",
         )
     terms = " OR ".join(f"all:{word}" for word in list(words)[:MAX_WORDS])

@@ -140,7 +140,7 @@ def _expression(query: str, effect: Search) -> str:
     terms = list(once.values())
     if not terms:
         raise PermanentError(
-            "the search has no English word of three letters, and GDELT knows no others; give it English terms",
+            "the search has no English word of three or more letters, and GDELT finds no others; give it English terms",
             kind="invalid_request",
         )
     beside = [part for part in (terms[0], _LANGUAGES.get(effect.language, "")) if part]
@@ -163,7 +163,7 @@ def _within(domains: Iterable[str], room: int) -> str:
             hosts.append(one)
     if not hosts:
         raise PermanentError(
-            f"GDELT can search none of the domains asked for ({quoted(', '.join(domains), 200)}); write them like sec.gov",
+            f"GDELT can search none of the requested domains ({quoted(', '.join(domains), 200)}); write them like sec.gov",
             kind="invalid_request",
         )
     return _either(hosts)

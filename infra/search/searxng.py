@@ -80,7 +80,7 @@ class SearxngSearch(SearchAdapter):
         silent = body.get("unresponsive_engines")
         if not items and silent:
             raise TransientError(
-                f"none of SearXNG's engines answered ({quoted(silent, 200)}); it is tried again", kind="unavailable"
+                f"none of SearXNG's engines responded ({quoted(silent, 200)}); it is tried again", kind="unavailable"
             )
         return self._answer(items, _read_item, query, limit=effect.max_results)
 

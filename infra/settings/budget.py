@@ -61,7 +61,7 @@ class BudgetSettings(BaseSettings):
         ge=0,
         le=100,
         description="Maximum share of a day's metered tool calls, and of a day's and a month's cost, for all unlisted "
-        "sources together, in percent. Their triage may use the same amount again, but nothing of "
+        "sources together, in percent. Their triage has a separate share of the same size, but gets nothing of "
         "TRIAGE_RESERVE_USD. Unlisted means neither from the listener nor in TRUSTED_SOURCES. 100: no limit",
     )
     verification_max_percent: int = Field(
@@ -69,7 +69,7 @@ class BudgetSettings(BaseSettings):
         ge=0,
         le=100,
         description="Maximum share of a day's metered tool calls and cost for all verifications (`newsproof verify`, "
-        "`POST /api/verify`, agents) together, in percent. Their triage may use the same amount again, but nothing of "
+        "`POST /api/verify`, agents) together, in percent. Their triage has a separate share of the same size, but gets nothing of "
         "TRIAGE_RESERVE_USD. 100: no limit",
     )
     investigation_max_percent: int = Field(

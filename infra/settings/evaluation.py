@@ -23,8 +23,9 @@ class EvaluationSettings(BaseSettings):
         0.0,
         ge=0.0,
         lt=1.0,
-        description="Selling rule of the daily calibration: remove the order of each signal whose raw confidence is below the "
-        "smallest one from which at most this share of claims was false (upper bound of a 95 % interval). 0: off",
+        description="Maximum share of false claims (0–1) that the selling rule accepts. The daily calibration looks for the "
+        "smallest raw confidence from which the share of false claims is at most this (upper bound of its 95 % interval). "
+        "Signals below it lose their order. 0: no selling rule",
     )
     outcome_horizons: str = Field(
         "5m,1h,4h,24h",

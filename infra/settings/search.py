@@ -22,18 +22,18 @@ class SearchSettings(BaseSettings):
     search_multi_source_threshold: int = Field(
         3,
         ge=1,
-        description="Independent pages about a claim that end its search, and independent supporting sources that confirm "
-        "it",
+        description="Number of independent pages about a claim after which its search ends, and number of independent "
+        "supporting sources that confirm it",
     )
     search_requests_per_message: int = Field(
         1,
         ge=0,
         le=10,
         description="Billed requests (Tavily, Bocha) per message. A hack, depeg, liquidation, regulation or listing gets "
-        "one more if no official page was found and the other pages are too few or contradict each other. One "
-        "request covers official pages and established outlets: on 262 judged cases it gives 251 correct "
-        "verdicts, dated news alone 160, official pages alone 187. 0: one per search round, up to 6. Does not "
-        "apply to free providers",
+        "one more if no official page was found and the other pages are too few or contradict each other. A "
+        "request covers official pages and established outlets together: that gives 251 correct verdicts on 262 "
+        "judged cases (official pages alone: 187; dated news alone: 160). 0: one per search round, up to 6. Does "
+        "not apply to free providers",
     )
     search_roles: str = Field(
         "",
@@ -44,8 +44,8 @@ class SearchSettings(BaseSettings):
     )
     search_include_domains: str = Field(
         "",
-        description="Comma-separated domains to search. Empty: the whole web. A list excludes every other page, and so "
-        "most official ones. Providers with a separate news search still search the parties' own domains",
+        description="Comma-separated domains to search. Empty: the whole web. A list excludes every other page, including "
+        "most official pages. Providers with a separate news search still search the parties' own domains",
     )
     quality_floor: str = Field(
         "0.7,tavily=0.5,ragflow=0.6,feeds=0.6",

@@ -173,7 +173,7 @@ class _Judge:
             last = calls[-1].reply
             if not isinstance(last, fx.Failure):
                 return calls
-            log.warning("a model did not answer", case=need.case.case_id, step=need.step, error=last.message)
+            log.warning("a model did not respond", case=need.case.case_id, step=need.step, error=last.message)
             if not last.retryable:
                 break
             await asyncio.sleep(last.retry_after_s or 2.0**attempt)

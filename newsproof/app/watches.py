@@ -67,7 +67,7 @@ def watch_of(subject: str, every: str | None, *, on_news: bool, by: str) -> Watc
     """
     if (every is None) is not on_news:
         raise ContractError(
-            "a watch comes again either by the clock or on news: give an interval such as 6h, or on news, not both"
+            "a watch runs either at an interval or on news: give an interval such as 6h, or on news, not both"
         )
     try:
         event = opening_of(subject, as_of=utc_now(), config_hash="")
@@ -87,9 +87,7 @@ def _seconds(every: str) -> int:
             f"before the next one, so write {MIN_EVERY_S // 60}m or more"
         )
     if seconds > MAX_EVERY_S:
-        raise ContractError(
-            f"every {every.strip()} is too seldom to be told from forgotten: write {MAX_EVERY_S // 86_400}d or less"
-        )
+        raise ContractError(f"every {every.strip()} is too long an interval: write {MAX_EVERY_S // 86_400}d or less")
     return seconds
 
 

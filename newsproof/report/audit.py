@@ -23,7 +23,7 @@ def print_audit(report: AuditReport) -> None:
             "the listener's data directory, or set LISTENER_KEY."
         )
     if report.clean:
-        return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
+        return say_result("Clean: nothing is lost, duplicated, forged or overstated.")
     if report.lost or report.duplicate_events or report.duplicate_signals:
         advise(
             "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "

@@ -96,13 +96,13 @@ async def print_report(
 
 
 def print_labels(figures: LabelFigures) -> None:
-    searched = f"{figures.false_searched} of {figures.false_searchable} of searchable types"
+    searched = f"{figures.false_searched} of {figures.false_searchable} that can be searched"
     rows = [
         ("labelled false", "says buy or sell", f"{figures.false_actioned} of {figures.false_items}"),
         ("labelled false", "was searched", searched),
         ("labelled true", "confirmed or likely", f"{figures.true_confirmed} of {figures.true_items}"),
     ]
-    table(("items", "whose signal", "how many"), rows, title="Against the labels, which never enter the pipeline")
+    table(("items", "result", "count"), rows, title="Against the labels, which never enter the pipeline")
 
 
 async def print_analytics(tables: ClickHouse) -> None:

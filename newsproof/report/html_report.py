@@ -99,10 +99,10 @@ def _precision(report: Report) -> str:
     if not report["precision"]:
         return ""
     what = (
-        "Of the signals to buy or sell, the share whose asset moved the said way from the first price that one could have had "
-        f"until {horizon(report.horizon_s)} later, before costs, with its 95 % interval over whole blocks of time (a UTC day, or "
-        "twice the horizon): below six of them too few; dashed: one half. A withdrawn signal counts only where the table says so, "
-        "held until its withdrawal; from v_held_outcomes"
+        "Share of buy and sell signals whose asset moved as predicted, from the first price after the signal until "
+        f"{horizon(report.horizon_s)} later, before costs. The 95 % interval resamples whole blocks of time (a UTC day, or twice "
+        "the horizon); below six blocks there are too few days. Dashed: one half. A retracted signal counts only where the table "
+        "says so, and is held until its retraction. From v_held_outcomes"
     )
     tables = _tables(report, "precision")
     return _section("Precision of signals to buy or sell", what, partial(charts.precision, report), tables)

@@ -70,7 +70,7 @@ def precision(report: Report, on: Canvas = WIDE, horizon_s: int = 0) -> str:
             interval = None if row["low"] is None else (row["low"], row["high"])
             name = {
                 "all": on.say("all signals"),
-                "held": on.say("with withdrawn ones"),
+                "held": on.say("with retracted ones"),
                 "verdict": on.say(row["group"] or "without_verdict"),
             }.get(row["by"])
             side = columns["by source" if row["by"] == "source" else "by verdict"]

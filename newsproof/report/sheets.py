@@ -13,7 +13,7 @@ _END = Unit(lambda end: "too few days" if end is None else f"{end:.3f}")
 _PERCENTILES: Columns = {f"p{n} ms": (f"p{n}_ms", MILLISECONDS) for n in (50, 95, 99)}
 _RATES: Columns = {"confidence": ("mean_confidence", ".3f"), "hit rate": ("hit_rate", ".3f")}
 _SCORES: Columns = {"Brier": ("brier", ".3f"), "ECE": ("ece", ".3f"), "noise floor": ("ece_noise", ".3f")}
-_BY = Unit(lambda by: "all, withdrawn ones too" if by == "held" else by, right=False)
+_BY = Unit(lambda by: "all, retracted ones too" if by == "held" else by, right=False)
 
 
 def _same(*names: str) -> Columns:

@@ -36,13 +36,13 @@ def calibration_in_words(signal: Signal) -> Text | None:
     if not isinstance(of, SignalCalibration) or at is None:
         return None
     words = fill(
-        "the price moves over 10 bp its way within {h} h: {at:.2f} (95 % interval {low:.2f}–{high:.2f}, from {n:story|stories})",
+        "the price moves over 10 bp in its direction within {h} h: {at:.2f} (95 % interval {low:.2f}–{high:.2f}, from {n:story|stories})",
         "{h} 小时内价格朝信号方向波动超过 10 个基点：{at:.2f}（95% 区间 {low:.2f}–{high:.2f}，依据 {n} 个事件）",
         h=signal.horizon // 3600, at=at, low=of.low, high=of.high, n=of.n_stories,
     )  # fmt: skip
     if of.p_true is None:
         return words
-    stands = fill("the claim stands after 14 days: {p:.2f}", "14 天后消息仍然成立：{p:.2f}", p=of.p_true)
+    stands = fill("the claim still holds after 14 days: {p:.2f}", "14 天后消息仍然成立：{p:.2f}", p=of.p_true)
     return joined((words, stands), " · ", " · ")
 
 

@@ -191,7 +191,7 @@ class Backend:
             async with asyncio.timeout(ASK_TABLES_S):
                 await self.tables.query("SELECT 1")
         except (NewsproofError, TimeoutError) as exc:
-            self._tables_away = str(exc) or "it does not answer"
+            self._tables_away = str(exc) or "it does not respond"
         else:
             self._tables_away = ""
 
@@ -228,7 +228,7 @@ class Backend:
         """Return what the service still waits for, with the reason. ClickHouse is not included."""
         waits: dict[str, str] = {}
         if self.feed.away:
-            waits["kafka"] = "it does not answer"
+            waits["kafka"] = "it does not respond"
         elif not self.feed.ready:
             waits["journal"] = "the recent past is being read"
         return waits

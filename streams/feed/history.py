@@ -119,7 +119,7 @@ def _read_before(text: str | None, partitions: int) -> list[int] | None:
     parts = text.split(".")
     if len(parts) != partitions or not all(p.isascii() and p.isdigit() and len(p) <= 19 for p in parts):
         raise ContractError(
-            "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
+            "`before` does not belong to this list: take it from `next` of the previous page", reason="bad_page"
         )
     return [int(p) for p in parts]
 
@@ -168,7 +168,7 @@ class CaseRecords:
                             _keep(part, record, found, read)
         except TimeoutError as exc:
             raise TransientError(
-                "the case was not found in the log in time: ask again when ClickHouse, which knows where it is, is back",
+                "the case was not found in the log in time: try again when ClickHouse is back, which knows its position",
                 kind="timeout",
             ) from exc
         return found

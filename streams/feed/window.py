@@ -52,7 +52,7 @@ class Place(msgspec.Struct, frozen=True):
             signal, case = (tuple(int(n) for n in part.split(".") if part) for part in found.groups())
         except ValueError as exc:
             raise ContractError(
-                "the Last-Event-ID is none of this stream's: open the stream without one, and read the lists again",
+                "the Last-Event-ID does not belong to this stream: open the stream without it, and read the lists again",
                 reason="bad_place",
             ) from exc
         return cls(signal=signal, case=case)

@@ -151,7 +151,7 @@ class OpenedNewsIndex:
         """Return the index of this partition, and the offset of the first news to take.
 
         Raises:
-            KafkaError: the broker does not answer.
+            KafkaError: the broker does not respond.
             sqlite3.Error: the index cannot be read or written.
         """
         tp = TopicPartition(self._topics.news, number)

@@ -154,7 +154,7 @@ class StoryIndex(Free, Port):
                 await self._journal.read_to_the_ends()
         except (TimeoutError, KafkaError) as exc:
             raise TransientError(
-                f"the journal was not read in time for earlier tellings ({exc!r}): check the broker", kind="timeout"
+                f"the journal was not read in time for earlier reports ({exc!r}): check the broker", kind="timeout"
             ) from exc
         async with self._journal.moved:
             own, opened = self._report(effect.case_id), self._told(effect.case_id)

@@ -155,7 +155,7 @@ def why_not(exc: Exception, what: str) -> str:
     # Never the engine's own text: /readyz is open to anyone who reaches its port.
     match exc:
         case TransientError(kind="timeout"):
-            return f"it hangs: it does not answer {what}"
+            return f"it hangs: it does not respond to {what}"
         case TransientError(kind="unavailable"):
             return f"it refuses {what} for now"
         case _:

@@ -230,7 +230,7 @@ class Sink:
                 while not all(self._settled.get(tp, 0) >= end for tp, end in ends.items()):
                     await self._moved.wait()
         except TimeoutError as exc:
-            raise TransientError("the sink did not catch up in time; look at its log", kind="timeout") from exc
+            raise TransientError("the sink did not catch up in time; check its log", kind="timeout") from exc
 
     # Startup
 

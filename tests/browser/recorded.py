@@ -351,7 +351,7 @@ Bitcoin trades at **64,000 USD**, up 1.8 % in a day [2]. The mood is *greedy* [3
 ### What speaks against it
 
 1. A signal of this pipeline says that a listed miner sells [1].
-2. `fred` did not answer for M2, so liquidity is not judged.
+2. `fred` did not respond for M2, so liquidity is not judged.
 
 More at [the exchange](https://exchange.example/btc)."""
 
@@ -399,7 +399,7 @@ def analysis(chat_id: str, conversation: str, question: str) -> list[Events]:
         ],
         [("agent_result", _agent("TAAgent", "BULLISH", 0.7, "The price is above its averages and the RSI of 61.2 leaves room. " * 5, {"rsi_14": {"value": 61.2, "impact": "BULLISH", "weight": 0.5, "source": "computed", "observed_at": "2026-11-22T08:59:00Z"}}))],
         [("agent_result", _agent("MacroAgent", "NEUTRAL", 0.55, "Rates are unchanged and the dollar index is steady.", {"fed_funds_rate": {"value": 3.88, "impact": "NEUTRAL", "weight": 0.4, "unit": "%", "source": "fred", "observed_at": "2026-11-22T08:59:00Z"}, "m2_growth": {"value": None, "impact": "NEUTRAL", "weight": 0.2}}, missing=["m2_growth"]))],
-        [("agent_result", {"agent_name": "OnChainAgent", "error": "the model did not answer within 60 s", "kind": "timeout"})],
+        [("agent_result", {"agent_name": "OnChainAgent", "error": "the model did not respond within 60 s", "kind": "timeout"})],
         [("status", {"stage": "synthesis", "message": "Writing the answer"})],
         [("final_answer", final(ANSWER)), ("done", {})],
     ]  # fmt: skip

@@ -99,8 +99,8 @@ async def test_a_case_says_how_often_signals_like_it_came_true_and_a_withdrawn_o
     page = (await opened(f"/case/{case_id}")).page
     line = page.locator(".result .calibrated")
     assert await line.inner_text() == (
-        "Chance that the price moves over 10 bp its way within 24 h: 0.58 (95 % interval 0.51–0.65, from 1,212 stories) · "
-        "chance that the claim stands after 14 days: 0.81"
+        "Chance that the price moves over 10 bp in the signal's direction within 24 h: 0.58 (95 % interval 0.51–0.65, from 1,212 stories) · "
+        "chance that the claim still holds after 14 days: 0.81"
     )
     gone = {"revision": 2, "stage": "retracted", "action": "observe", "verdict": "refuted", "confidence": 0.0}
     revision = {**gone, "decided_at": signal["decided_at"], "confidence_calibrated": None, "calibration": None}

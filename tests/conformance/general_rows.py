@@ -41,10 +41,10 @@ def twice_first(body: bytes) -> bytes:
 
 HTML = b"<!doctype html><html><head><title>Just a moment...</title></head><body>Checking your browser</body></html>"
 GENERAL = (
-    Row("good", EVERYBODY, "a good answer", Must(), good),
+    Row("good", EVERYBODY, "a valid response", Must(), good),
     Row(
         *("late", EVERYBODY, "nothing, beyond the timeout"),
-        Must("timeout", again=True, cost="unknown", breaker="counts", says=("did not answer within",)),
+        Must("timeout", again=True, cost="unknown", breaker="counts", says=("did not respond within",)),
         say(StaySilent()),
         settings={"timeout_s": SHORT_S},
     ),
@@ -55,7 +55,7 @@ GENERAL = (
         settings={"timeout_s": SHORT_S},
     ),
     Row("cut", EVERYBODY, "half of the body, then the connection is reset", LOST, cut_short),
-    Row("hung up", EVERYBODY, "no answer: the connection is closed", LOST, say(HangUp())),
+    Row("hung up", EVERYBODY, "no response: the connection is closed", LOST, say(HangUp())),
     Row("not HTTP", EVERYBODY, "another protocol", LOST, say(Reset(after=b"SSH-2.0-x\r\n\r\n"))),
     Row(
         *("redirect", EVERYBODY, "302 to another address, which is not followed: the key would go there"),
@@ -73,7 +73,7 @@ GENERAL = (
         failing(503, "The model is overloaded. Please try again later.", retry_after="20"),
     ),
     Row(
-        *("gateway's timeout", EVERYBODY, "504: the answer may have been made and charged"),
+        *("gateway's timeout", EVERYBODY, "504: the response may have been generated and charged"),
         Must("timeout", again=True, cost="unknown", breaker="counts"),
         failing(504),
     ),
@@ -93,7 +93,7 @@ GENERAL = (
         failing(429, "slow down"),
     ),
     Row(
-        *("refused key", WITH_KEY, "the provider's own answer to a wrong key"),
+        *("refused key", WITH_KEY, "the provider's own response to a wrong key"),
         Must("auth", cost="nothing", breaker="opens", says=("_API_KEY",)),
         good,
         settings={"api_key": "another-key"},
@@ -107,7 +107,7 @@ GENERAL = (
     Row(
         "truncated",
         EVERYBODY,
-        "200 with the first half of the answer",
+        "200 with the first half of the response",
         USELESS,
         with_body(lambda b: b[: len(b) // 2]),
     ),
@@ -136,7 +136,7 @@ GENERAL = (
         settings={"max_response_bytes": 200_000},
     ),
     Row(
-        *("gzip", EVERYBODY, "a good answer in gzip"),
+        *("gzip", EVERYBODY, "a valid response in gzip"),
         Must(),
         lambda server, request: Say(body_of(good(server, request)), packed=True),
     ),
@@ -146,17 +146,17 @@ GENERAL = (
         with_body(lambda body: body, content_encoding="gzip"),
     ),
     Row(
-        *("another packing", EVERYBODY, "content-encoding br, which was not asked for"),
+        *("another packing", EVERYBODY, "content-encoding br, which was not requested"),
         LOST,
         with_body(lambda body: body, content_encoding="br"),
     ),
     Row(
-        *("wrong charset", JSON, "a good answer in UTF-8 whose header says punycode"),
+        *("wrong charset", JSON, "a valid response in UTF-8 whose header says punycode"),
         Must(),
         with_body(lambda body: body, content_type="application/json; charset=punycode"),
     ),
     Row(
-        *("duplicate keys", JSON, "every name of the answer twice, first with null: the last one counts"),
+        *("duplicate keys", JSON, "every key of the response twice, first with null: the last one counts"),
         Must(),
         with_body(twice_first),
     ),

@@ -122,7 +122,7 @@ GEMINI_ANSWERS = (
     Row("JSON by schema", GOOGLE, "JSON by the schema that was sent", Must(), good, ask="json", reply=gives_data),
     Row("forced function", GOOGLE, "a call of the forced function", Must(), good, ask="function", reply=calls_plan),
     Row(
-        *("thoughts shown", GOOGLE, "a part of thoughts before the answer: it is no part of it"),
+        *("thoughts shown", GOOGLE, "thoughts before the reply: they are not part of it"),
         Must(),
         parts({"text": "Who said so?", "thought": True}, {"text": TEXT}),
         reply=says(TEXT),
@@ -131,7 +131,7 @@ GEMINI_ANSWERS = (
     Row(
         "no usage",
         GOOGLE,
-        "an answer without usageMetadata",
+        "a response without usageMetadata",
         Must(cost="unknown"),
         parts({"text": TEXT}, usageMetadata=None),
     ),
@@ -146,7 +146,7 @@ GEMINI_ANSWERS = (
     Row("empty candidates", GOOGLE, "an empty list of candidates", MALFORMED, parts(candidates=[])),
     Row("no candidates", GOOGLE, "neither candidates nor a blockReason", MALFORMED, parts(candidates=None)),
     Row("no parts", GOOGLE, "a candidate without parts", MALFORMED, parts()),
-    Row("thoughts only", GOOGLE, "thoughts, and no answer", MALFORMED, parts({"text": "Hm.", "thought": True})),
+    Row("thoughts only", GOOGLE, "thoughts, and no reply", MALFORMED, parts({"text": "Hm.", "thought": True})),
     Row(
         *("malformed call", GOOGLE, "finishReason MALFORMED_FUNCTION_CALL"),
         MALFORMED,
@@ -221,25 +221,25 @@ GEMINI_THINKING = (
         ask="json",
     ),
     Row(
-        *("2.5 with little thinking", GOOGLE, "an answer to thinkingBudget 1024: 2.5 takes a budget"),
+        *("2.5 with little thinking", GOOGLE, "a response to thinkingBudget 1024: 2.5 takes a budget"),
         Must(),
         sends_thinking(thinkingBudget=1024),
         ask="thinking low",
     ),
     Row(
-        *("2.5 pro without thinking", GOOGLE, "an answer to thinkingBudget 128: it cannot be off"),
+        *("2.5 pro without thinking", GOOGLE, "a response to thinkingBudget 128: it cannot be off"),
         Must(),
         sends_thinking(thinkingBudget=128),
         settings=PRO,
     ),
     Row(
-        *("3.8 flash without thinking", GOOGLE, "an answer to thinkingLevel LOW: it refuses MINIMAL"),
+        *("3.8 flash without thinking", GOOGLE, "a response to thinkingLevel LOW: it refuses MINIMAL"),
         Must(),
         sends_thinking(thinkingLevel="LOW"),
         settings=FLASH,
     ),
     Row(
-        *("3.5 flash-lite without thinking", GOOGLE, "an answer to thinkingLevel MINIMAL"),
+        *("3.5 flash-lite without thinking", GOOGLE, "a response to thinkingLevel MINIMAL"),
         Must(),
         sends_thinking(thinkingLevel="MINIMAL"),
         settings=LITE_3,
@@ -248,7 +248,7 @@ GEMINI_THINKING = (
         *(
             "3.8 flash with much thinking",
             GOOGLE,
-            "an answer to thinkingLevel HIGH, whose thoughts are beside its limit",
+            "a response to thinkingLevel HIGH, whose thoughts do not count towards the limit of the reply",
         ),
         Must(),
         sends_thinking(thinkingLevel="HIGH"),
@@ -256,7 +256,7 @@ GEMINI_THINKING = (
         settings=FLASH,
     ),
     Row(
-        *("sampling from 3.x on", GOOGLE, "an answer, where temperature and candidateCount were left out"),
+        *("sampling from 3.x on", GOOGLE, "a response to a request without temperature and candidateCount"),
         Must(),
         without_sampling,
         settings=LITE_3,
@@ -358,7 +358,11 @@ OPENAI_ANSWERS = (
     Row("JSON by schema", COMPATIBLE, "JSON by the schema that was sent", Must(), good, ask="json", reply=gives_data),
     Row("forced function", COMPATIBLE, "a call of the forced function", Must(), good, ask="function", reply=calls_plan),
     Row(
-        *("<think> before the answer", COMPATIBLE, "thoughts of an open model before the text: they are no part of it"),
+        *(
+            "<think> before the answer",
+            COMPATIBLE,
+            "thoughts of an open model before the text: they are not part of the reply",
+        ),
         Must(),
         message({"content": f"<think>Who said so?</think>\n{TEXT}"}),
         reply=says(TEXT),
@@ -370,7 +374,7 @@ OPENAI_ANSWERS = (
         reply=says(TEXT),
     ),
     Row(
-        "no usage", COMPATIBLE, "an answer without usage", Must(cost="unknown"), message({"content": TEXT}, usage=None)
+        "no usage", COMPATIBLE, "a response without usage", Must(cost="unknown"), message({"content": TEXT}, usage=None)
     ),
     Row("refusal", COMPATIBLE, "the field refusal", REFUSED, message({"refusal": "I cannot help with that."})),
     Row(
@@ -389,7 +393,7 @@ OPENAI_ANSWERS = (
         ask="json",
     ),
     Row(
-        *("malformed call", COMPATIBLE, "arguments of a call that are no JSON"),
+        *("malformed call", COMPATIBLE, "arguments of a call that are not JSON"),
         MALFORMED,
         message(openai.calling("decide_next_tools", '{"tools": [')),
         ask="function",
@@ -422,7 +426,7 @@ OPENAI_DIALECTS = (
         *(
             "reasoning model",
             COMPATIBLE,
-            "400 for max_tokens, then 400 for temperature, then an answer: refusals cost nothing",
+            "400 for max_tokens, then 400 for temperature, then a response: refusals cost nothing",
         ),
         Must(),
         good,
@@ -431,7 +435,11 @@ OPENAI_DIALECTS = (
         refused=2,
     ),
     Row(
-        *("reasoning model with little thinking", COMPATIBLE, "an answer whose thoughts are beside its limit"),
+        *(
+            "reasoning model with little thinking",
+            COMPATIBLE,
+            "a response whose thoughts do not count towards the limit of the reply",
+        ),
         Must(),
         asking_for(lambda body: body.get("reasoning_effort") == "low", "reasoning_effort low"),
         ask="thinking low",
@@ -462,7 +470,7 @@ OPENAI_DIALECTS = (
         reply=calls_plan,
     ),
     Row(
-        *("<think> without an end", COMPATIBLE, "thoughts that never end: no answer"),
+        *("<think> without an end", COMPATIBLE, "thoughts that never end: no reply"),
         MALFORMED,
         message({"content": "<think>Who said so? The company"}),
     ),

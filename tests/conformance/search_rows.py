@@ -45,7 +45,7 @@ def dated(reply: Any) -> bool:
 
 TAVILY = ("tavily",)
 TAVILY_ROWS = (
-    Row("nothing found", TAVILY, "an empty list: it looked, and is paid", Must(), found(), reply=results(0)),
+    Row("nothing found", TAVILY, "an empty list: the search was made, and is paid", Must(), found(), reply=results(0)),
     Row("depth advanced", TAVILY, "results at two credits", Must(), good, ask="advanced", reply=results(2)),
     Row("domains of one's own", TAVILY, "results within include_domains", Must(), good, ask="domains"),
     Row("from a day on", TAVILY, "results from start_date on", Must(), good, ask="since"),
@@ -97,7 +97,7 @@ TAVILY_ROWS = (
 )
 BOCHA = ("bocha",)
 BOCHA_ROWS = (
-    Row("nothing found", BOCHA, "no pages: it looked, and is paid", Must(), found(), reply=results(0)),
+    Row("nothing found", BOCHA, "no pages: the search was made, and is paid", Must(), found(), reply=results(0)),
     Row("from a day on", BOCHA, "results of a freshness from day to day", Must(), good, ask="since"),
     Row("domains of one's own", BOCHA, "results within include", Must(), good, ask="domains"),
     Row(
@@ -220,7 +220,7 @@ SEARXNG_ROWS = (
         failing(403, "403 Forbidden"),
     ),
     Row(
-        *("engines silent", SEARXNG, "no results, and engines that did not answer: not the same as nothing found"),
+        *("engines silent", SEARXNG, "no results, and engines that did not respond: not the same as nothing found"),
         Must("unavailable", again=True, cost="nothing", breaker="counts"),
         edited(lambda body: body.update(results=[], unresponsive_engines=[["bing news", "timeout"]])),
     ),

@@ -26,12 +26,12 @@ from tests.conformance.search_rows import ARXIV_ROWS, BOCHA_ROWS, GDELT_ROWS, RA
 
 GROUPS: dict[str, Sequence[Row]] = {
     "Every provider": GENERAL,
-    "Gemini: answers": GEMINI_ANSWERS,
+    "Gemini: responses": GEMINI_ANSWERS,
     "Gemini: thinking and limits": GEMINI_THINKING,
     "Gemini: refusals": GEMINI_REFUSALS,
     "Gemini: embeddings": GEMINI_VECTORS,
-    "OpenAI-compatible: answers": OPENAI_ANSWERS,
-    "OpenAI-compatible: what a server does not take": OPENAI_DIALECTS,
+    "OpenAI-compatible: responses": OPENAI_ANSWERS,
+    "OpenAI-compatible: parameters that a server refuses": OPENAI_DIALECTS,
     "OpenAI-compatible: refusals": OPENAI_REFUSALS,
     "OpenAI-compatible: embeddings": OPENAI_VECTORS,
     "Tavily": TAVILY_ROWS,
@@ -42,28 +42,30 @@ GROUPS: dict[str, Sequence[Row]] = {
     "SearXNG": SEARXNG_ROWS,
 }
 ROWS: tuple[Row, ...] = tuple(row for rows in GROUPS.values() for row in rows)
-_WHOM = {EVERYBODY: "all", JSON: "all that answer in JSON", WITH_KEY: "all with a key"}
+_WHOM = {EVERYBODY: "all", JSON: "all with JSON responses", WITH_KEY: "all with a key"}
 _COST = {
     "billed": "what the provider charges, to the last digit",
     "unknown": "unknown: the whole reservation is kept",
     "nothing": "nothing",
 }
 _BREAKER = {"closed": "stays closed", "counts": "counts it", "opens": "opens at once"}
-_HEAD = """# What providers answer, and what Newsproof makes of it
+_HEAD = """# Responses of providers, and how Newsproof handles them
 
-Written by `docs/generate.py` from the table in `tests/conformance`; do not edit. Each row is a test: the real adapter, over
-HTTP, against a server that is written to the provider's documentation. Such a server checks every request against the
-documented schema (an unknown field, a missing header, a wrong type or value is refused in the provider's own words), counts
-tokens, cuts an answer at its limit with the thinking inside it, and keeps books of what it charges. No key is needed, and no
-provider is called: what the real one does beyond its documentation shows on the first real call alone. The words of a refusal
-are the provider's where its documentation or a public report quotes them; else the shape is its own, and the words are ours.
+Look up here how Newsproof handles each response of a provider or a bot's channel. `docs/generate.py` writes this page from
+the table in `tests/conformance`; do not edit it. Each row is a test: it runs the real adapter over HTTP against a server that
+was written from the provider's documentation. The server checks every request against the documented schema (an unknown
+field, a missing header, or a wrong type or value is refused in the provider's own words). It counts tokens, cuts a response
+at its limit (thinking included), and records what it charges. No key is needed, and no real provider is called. So what a real
+provider does beyond its documentation only shows in real calls. Texts of refusals are the provider's own if its documentation
+or a public report quotes them. Otherwise the format is the provider's, and the words are ours.
 
-- **Reply**: the answer is used. Else the kind of failure that the case's log records.
-- **Again**: another try may help, and the runtime makes it within the step's deadline; a wait is the provider's own wish.
-- **Cost**: unknown keeps the whole reservation in the budget; it is nothing where the provider is free.
-- **Breaker**: of this provider and model. Five failures in a row open it; a rate limit, a refused key or an unpaid plan at once.
+- **Result**: `reply` means that the response is used. Otherwise it is the kind of failure that the case's log records.
+- **Retry**: whether the runtime tries again, within the step's deadline. A waiting time is the one that the provider asked for.
+- **Cost**: "unknown" keeps the whole reservation in the budget. If the provider is free, the cost is nothing.
+- **Breaker**: the breaker of this provider and model. Five failures in a row open it; a rate limit, a refused key or an unpaid
+  plan opens it at once.
 
-## What requests are checked by
+## Documentation that requests are checked against
 
 | request | documentation | looked up |
 |---|---|---|
@@ -80,7 +82,7 @@ def page() -> str:
 
 
 def _section(title: str, rows: Sequence[Row]) -> str:
-    head = "| situation | provider | answers | Newsproof | again | cost | breaker |\n|---|---|---|---|---|---|---|\n"
+    head = "| situation | provider | response | result | retry | cost | breaker |\n|---|---|---|---|---|---|---|\n"
     return f"\n## {title}\n\n{head}" + "".join(_line(row) for row in rows)
 
 

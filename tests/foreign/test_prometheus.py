@@ -90,7 +90,7 @@ class Prometheus:
         self._http = httpx.Client(base_url=f"http://127.0.0.1:{port}/api/v1/", trust_env=False, timeout=30)
 
     def asked(self, path: str, **query: str) -> Any:
-        """Return the data of an answer; None while the server does not answer."""
+        """Return the data of an answer; None while the server does not respond."""
         try:
             said = self._http.get(path, params=query).json()
         except httpx.TransportError:

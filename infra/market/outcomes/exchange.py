@@ -47,7 +47,7 @@ class Exchange:
         if name not in self._ccxt.exchanges:
             near = difflib.get_close_matches(name, self._ccxt.exchanges, n=3)
             raise ConfigError(
-                f"--exchange {name!r:.40} is none that ccxt knows: write its id, such as {', '.join(near) or 'binance'}"
+                f"--exchange {name!r:.40} is not an exchange that ccxt knows: write its id, such as {', '.join(near) or 'binance'}"
             )
         self.name = name
         self._api = getattr(self._ccxt, name)(
@@ -129,14 +129,16 @@ class Exchange:
         c = self._ccxt
         if isinstance(exc, c.ExchangeNotAvailable) and _REFUSED_HERE.search(said):
             raise PermanentError(
-                f"{self.name} does not serve this place: give a mirror (--base-url), use another exchange, or import a "
+                f"{self.name} does not serve this region: give a mirror (--base-url), use another exchange, or import a "
                 f"CSV file ({said})",
                 kind="blocked",
             ) from exc
         if isinstance(exc, c.RateLimitExceeded | c.DDoSProtection):
-            raise TransientError(f"{self.name} asks for patience, try again later: {said}", kind="rate_limit") from exc
+            raise TransientError(
+                f"{self.name} asks for fewer requests, try again later: {said}", kind="rate_limit"
+            ) from exc
         if isinstance(exc, c.RequestTimeout):
-            raise TransientError(f"{self.name} did not answer in time, try again: {said}", kind="timeout") from exc
+            raise TransientError(f"{self.name} did not respond in time, try again: {said}", kind="timeout") from exc
         if isinstance(exc, c.NetworkError):
             raise TransientError(f"{self.name} cannot be reached, try again: {said}", kind="network") from exc
         raise PermanentError(f"{self.name} refuses: import a CSV file, or use another exchange ({said})") from exc

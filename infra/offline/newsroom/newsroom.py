@@ -213,7 +213,7 @@ class Newsroom:
                 await self._looked["coast-herald"].wait()
         except TimeoutError as exc:
             raise TransientError(
-                f"nobody looked at the newsroom within {LOOKED_WITHIN_S:g} s: look into the listener's log"
+                f"no listener polled the newsroom within {LOOKED_WITHIN_S:g} s: check the listener's log"
             ) from exc
         loop, lines = asyncio.get_running_loop(), script()
         began = loop.time()
@@ -289,9 +289,7 @@ class Newsroom:
                         why = type(exc).__name__
                     await asyncio.sleep(0.5)
         except TimeoutError as exc:
-            raise TransientError(
-                f"the listener takes no webhook at {url} ({why}): look into the listener's log"
-            ) from exc
+            raise TransientError(f"the listener takes no webhook at {url} ({why}): check the listener's log") from exc
 
 
 def _text(told: Told, kind: Kind) -> str:

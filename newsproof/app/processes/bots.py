@@ -154,7 +154,7 @@ async def check_bot(settings: Settings, name: str) -> dict[str, Any]:
     """Ask a bot's destination whether it is ready, and return what it has. Sends no order and no message.
 
     Raises:
-        ConfigError: the definition or the destination is wrong. TransientError: the destination does not answer.
+        ConfigError: the definition or the destination is wrong. TransientError: the destination does not respond.
     """
     bot = bot_of(settings, name)
     found: dict[str, Any] = {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": None}

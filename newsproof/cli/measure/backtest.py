@@ -83,7 +83,10 @@ def run_cases(
     ask_every_step: Annotated[bool, option("Re-run unaffected steps, too.", "--ask-every-step")] = False,
     as_json: JsonLastLine = False,
 ) -> None:
-    """Replay recorded cases: reuse recorded responses, call models only for changed requests, repeat no search."""
+    """Replay recorded cases with a change.
+
+    Recorded responses are reused. Models are called only for changed requests. No search is repeated.
+    """
     from datetime import UTC, datetime
 
     from msgspec.structs import replace
@@ -132,7 +135,9 @@ def verify(
     ] = False,
     as_json: JsonLastLine = False,
 ) -> None:
-    """Replay the log unchanged and check that every signal is identical, byte for byte, without a call.
+    """Check that an unchanged replay repeats every signal.
+
+    Every signal must be identical byte for byte. No call is made.
 
     Exit status 1 if any signal differs.
     """
@@ -152,9 +157,9 @@ def verify(
 
 @backtest.command()
 def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List every look at the results of a changed prompt or model, and how its p-values are corrected.
+    """List every look at results, and what it may claim.
 
-    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
+    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report` on a run with a changed prompt or model. The same look at the same data is listed once.
     """
     from newsproof.cli.measure.run_output import show_looks
 
@@ -175,7 +180,7 @@ def show(
     run_id: Annotated[str, argument("Run id from `backtest list`.", metavar="RUN")],
     as_json: JsonLastLine = False,
 ) -> None:
-    """Show a run: its change, its results and its unfinished cases."""
+    """Show a run: its change, results and unfinished cases."""
     from newsproof.cli.measure.run_output import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
@@ -189,7 +194,7 @@ def watch(
 ) -> None:
     """Compare a shadow run with live so far.
 
-    The interval of its metric stays valid however often you look.
+    The confidence interval stays valid no matter how often you look.
     """
     from newsproof.cli.measure.run_output import show_watch
 
@@ -202,7 +207,10 @@ def record_sample(
     file: Annotated[Path, argument("Output file, such as log.jsonl.gz.", metavar="FILE")],
     log: Annotated[bool, option("Save the current log instead of running the sample.", "--this-log")] = False,
 ) -> None:
-    """Run the 42 sample items with the scripted model on separate servers, and save their log to a file."""
+    """Run the 42 sample items, and save their log to a file.
+
+    They run with the scripted model, on servers of their own.
+    """
     from newsproof.cli.measure.record_sample import record
 
     run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")

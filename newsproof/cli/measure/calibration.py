@@ -108,9 +108,9 @@ async def fit(
 
 @command(group)
 async def show(invocation: Invocation, as_json: JsonObject = False) -> None:
-    """Show the newest map: what raw confidences become.
+    """Show the newest map from raw to calibrated confidence.
 
-    A target without a curve says how many stories it has.
+    A target has no curve until enough stories have a known outcome. It then says how many it has.
     """
     fitted = await _newest(invocation)
     if as_json:

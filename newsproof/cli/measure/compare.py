@@ -62,7 +62,10 @@ def compare(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
+    """Test whether run B judges differently from run A.
+
+    The report says how certain each difference is. See docs/verdict.md.
+    """
     from evaluation.compare.compare_runs import print_comparison, read_comparison
 
     how = scoring(ctx, primary, cap, trade_cost, draws, seed)
@@ -93,7 +96,9 @@ def gate(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Compare run B with run A on profit, tail, truth, coverage and delay, and set the exit status for a CI job.
+    """Decide for a CI job whether run B may replace run A.
+
+    Compares profit, tail, truth, coverage and delay.
 
     Exit status 0 only if the data rules out a loss above each margin, 100 if B loses, 101 without enough evidence.
     """
@@ -128,7 +133,10 @@ def power(
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
-    """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
+    """Show which differences this sample can detect.
+
+    Also shows how many days of news a given difference needs.
+    """
     from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison
     from newsproof.cli.measure.run_output import show_power
 
@@ -197,7 +205,10 @@ def pnl(
     seed: Seed = 0,
     as_json: JsonReport = False,
 ) -> None:
-    """Compute what a run's signals would have earned after costs, from imported prices. See docs/profit.md."""
+    """Compute what a run's signals would have earned.
+
+    Costs are deducted; prices come from imports. See docs/profit.md.
+    """
     from evaluation.prices.trades import TradeRules
     from newsproof.cli.measure.price_output import show_profit
 
@@ -228,7 +239,9 @@ def study(
     seed: Seed = 0,
     as_json: Annotated[bool, json_flag("Print the study as one line of JSON.")] = False,
 ) -> None:
-    """Show price moves from one hour before to one day after each signal, minus the market's move.
+    """Show price moves around each signal.
+
+    Returns run from one hour before a signal to one day after it, minus the market's move.
 
     See docs/profit.md.
     """

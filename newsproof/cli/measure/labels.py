@@ -106,7 +106,10 @@ def report(
     run_id: Annotated[str, argument("Run id of a backtest, or `live`.", metavar="[RUN]")] = "live",
     as_json: JsonObject = False,
 ) -> None:
-    """Report how often a run confirmed false claims or refuted true ones, and how accurate its confidence was."""
+    """Compare a run's judgements with the labels.
+
+    Reports how often it confirmed false claims or refuted true ones, and how accurate its confidence was.
+    """
     found = run(compare_labels(of(ctx), run_id))
     json_line(found) if as_json else print_report(found)
 

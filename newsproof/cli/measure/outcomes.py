@@ -68,12 +68,12 @@ async def import_(
     since: Annotated[
         str | None,
         option(
-            "Only for cases knowable at or after this time (ISO 8601). Cases that other imports ask for are "
-            "measured, too.",
+            "Only for cases whose news could be known at or after this time (ISO 8601). Cases that other active "
+            "imports cover are measured, too.",
             "--from",
         ),
     ] = None,
-    until: Annotated[str | None, option("Only for cases knowable before this time.", "--to")] = None,
+    until: Annotated[str | None, option("Only for cases whose news could be known before this time.", "--to")] = None,
     sample: Annotated[bool, option("Import the bundled synthetic prices of the sample.", "--sample")] = False,
     venue: Annotated[str, option("Venue of a file without that column.")] = "",
     map: Annotated[
@@ -98,10 +98,10 @@ async def import_(
     base_url: Annotated[str | None, option("Another host with the exchange's API, such as a mirror: https://…")] = None,
     as_json: JsonReport = False,
 ) -> None:
-    """Import prices, and compute the return after each signal into `outcomes`.
+    """Import prices, and compute the return after each signal.
 
     The price at a time is the open of the first bar at or after it, for entry and exit. The entry is the first price after the
-    news was knowable; for live news, after the signal was emitted. The latest active import wins for each bar. Signals without a
+    news could be known; for live news, after the signal was published. Returns go to the table `outcomes`. The latest active import wins for each bar. Signals without a
     price are dropped, with the reason. A file with a wrong line imports nothing. Changes to known outcomes are shown before they
     are made. A file that is already active with the same options is not imported again.
     """
@@ -145,7 +145,10 @@ async def remove(
     ],
     as_json: JsonChanges = False,
 ) -> None:
-    """Delete one source's imports, such as synthetic prices before real ones. Earlier imports apply again."""
+    """Delete one source's imports.
+
+    For example, delete synthetic prices before you import real ones. Earlier imports of the same bars apply again.
+    """
     from newsproof.cli.measure.price_imports import remove_imports
 
     found = await remove_imports(invocation, source)
@@ -154,7 +157,10 @@ async def remove(
 
 @command(group, interrupted="repeat the command to complete it")
 async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
-    """Recompute `outcomes` from stored prices, for signals and horizons that are new since the import."""
+    """Recompute `outcomes` from the stored prices.
+
+    Adds the signals and horizons that are new since the import.
+    """
     from newsproof.cli.measure.price_imports import CHANGED_BY, compute_again
 
     found = await compute_again(invocation)
@@ -166,7 +172,10 @@ def synthetic(
     out: Annotated[Path, option("Output file.")],
     seed: Annotated[int, option("Random seed. 7 reproduces the bundled file.")] = 7,
 ) -> None:
-    """Write synthetic prices for the 42 sample events: a seeded random walk, independent of the news."""
+    """Write synthetic prices for the 42 sample events.
+
+    They are a seeded random walk, independent of the news.
+    """
     from infra.market.outcomes.synthetic import synthetic_csv
 
     out.write_text(synthetic_csv(seed), "utf-8")

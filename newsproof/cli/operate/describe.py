@@ -90,7 +90,10 @@ def export(
         Path | None, argument("Output directory, one file per schema. Default: print one document.")
     ] = None,
 ) -> None:
-    """Write the JSON Schema of news, signals, the configuration snapshot and every event."""
+    """Write the public contracts as JSON Schema.
+
+    They are news, signals, the configuration snapshot and every event.
+    """
     if directory is None:
         json_line(json_schemas())
     else:
@@ -328,7 +331,7 @@ async def kafka_login(invocation: Invocation) -> tuple[dict[str, str], dict[str,
     if settings.kafka_bootstrap_servers:
         raise ConfigError(
             f"KAFKA_BOOTSTRAP_SERVERS is {settings.kafka_bootstrap_servers}, so the settings decide: clients log in there as "
-            "KAFKA_SECURITY_PROTOCOL and its neighbours say (`newsproof config` shows them); unset it to ask for the embedded one"
+            "KAFKA_SECURITY_PROTOCOL and the related settings say (`newsproof config` shows them); unset it to get the embedded one's"
         )
     directory = settings.newsproof_data_dir
     bootstrap = await running_kafka(directory / "kafka")

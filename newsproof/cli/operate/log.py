@@ -69,7 +69,9 @@ async def _audited(invocation: Invocation) -> AuditReport:
 
 @command(topics, "create")
 async def create_topics(invocation: Invocation, as_json: JsonLines = False) -> None:
-    """Create missing topics, and check the partition counts of the others.
+    """Create missing topics, and check the others' partitions.
+
+    An existing topic with another partition count is an error.
 
     Raises:
         ConfigError: a topic exists with another partition count.
@@ -186,7 +188,9 @@ async def requeue(
     again: Annotated[bool, option("Include dead letters that were sent again before.", "--again")] = False,
     as_json: JsonLines = False,
 ) -> None:
-    """Send dead letters to their topic again, once you have fixed the cause.
+    """Send dead letters to their topic again.
+
+    Fix the cause first, or they become dead letters again.
 
     Raises:
         ConfigError: nothing or too much is chosen, or a dead letter cannot be sent again.

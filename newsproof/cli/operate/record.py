@@ -55,7 +55,9 @@ RECORD = Path("record")
 
 @command(record, "publish")
 async def publish_days(invocation: Invocation, folder: Folder = RECORD, as_json: JsonLines = False) -> None:
-    """Publish every UTC day that has ended: its root on the topic record-roots, its rows in FOLDER/YYYY-MM-DD.json.
+    """Publish every UTC day that has ended.
+
+    A day's root goes to the topic record-roots, its rows go to FOLDER/YYYY-MM-DD.json.
 
     Put the folder where others keep copies, such as a public git repository. Whoever can write to the log can also write
     another record, but cannot change those copies.
@@ -98,7 +100,9 @@ async def verify(
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> int:
-    """Compare the log with the published record: list each signal that was changed, moved, removed or added.
+    """Compare the log with the published record.
+
+    Lists each signal that was changed, moved, removed or added.
 
     Exit status 1 if anything differs.
     """
@@ -138,7 +142,9 @@ async def prove(
     revision: Annotated[int | None, option("Its revision. Default: the latest published one.", min=1)] = None,
     folder: Folder = RECORD,
 ) -> None:
-    """Print the proof, as one line of JSON, that a revision belongs to the published root of its day.
+    """Print the proof that a signal is in the record.
+
+    One line of JSON proves that a revision belongs to the published root of its day.
 
     Anyone can check it with `python3 docs/check_proof.py FILE ROOT`, without Newsproof.
     """
@@ -164,7 +170,9 @@ async def report(
     folder: Folder = RECORD,
     as_json: JsonReport = False,
 ) -> None:
-    """Show the hit rate of a period's orders, losers and retracted ones included. --json and --html add all proofs.
+    """Show the hit rate of all orders in a period.
+
+    Losers and retracted orders are included. --json and --html add the proof of every signal.
 
     Prices come from `newsproof outcomes import`. Default: all days on the log.
     """
@@ -276,7 +284,7 @@ async def rebuild_memory(invocation: Invocation, as_json: JsonReport = False) ->
     The new table replaces the old one in one step, so recall, workers and the sink keep running. It has the rows that the sink
     would write, so a second run changes nothing. The report counts the rows that did not change.
 
-    After a change of EMBEDDING_PROVIDER, past cases have no vectors of the new provider and are not recalled by it.
+    If you change EMBEDDING_PROVIDER, recall does not find earlier cases: they have no vectors of the new provider.
 
     Raises:
         NewsproofError: a server does not respond, or the log holds records of a newer version.

@@ -59,7 +59,10 @@ app.add_typer(sources, name="sources")
 
 @command(sources, "list", late_logs=True)
 async def list_sources(invocation: Invocation, wide: Wide = False, as_json: JsonLines = False) -> None:
-    """List all sources, whether they are on, and the state that the listener last reported."""
+    """List all sources: on or off, and their last known state.
+
+    The state is the one that a listener last reported.
+    """
     settings = invocation.settings()
     rows = await _listed(settings)
     columns: Columns = {
@@ -133,7 +136,9 @@ async def show(invocation: Invocation, id: Which, as_json: JsonLines = False) ->
 
 @command(sources, late_logs=True)
 async def reputation(invocation: Invocation, as_json: JsonLines = False) -> None:
-    """Show how often each source reported first, copied others, was corroborated and was retracted, in the last 90 days.
+    """Show each source's record of the last 90 days.
+
+    How often it reported first, copied others, and was confirmed, refuted or retracted.
 
     Computed from the stories in the log. `list` and `show` print what a listener computed within the last day.
     """
@@ -178,7 +183,9 @@ async def add(
     language: Annotated[str | None, option("zh or en. Default: detected from the script of each text.")] = None,
     private: Annotated[bool, option("Allow an address in your own network.", "--private")] = False,
 ) -> None:
-    """Add a feed to your own sources file, or change the one with that --id.
+    """Add a feed to your own sources file.
+
+    If a source of yours already has that --id, its address is changed.
 
     Raises:
         ConfigError: the address is invalid or blocked, the id is a built-in source's, or the file cannot be written.
@@ -240,7 +247,9 @@ async def _refuse_blocked(url: str) -> str:
 
 @sources.command()
 def remove(ctx: typer.Context, id: Which) -> None:
-    """Remove a source of your own from your sources file. For a built-in source, remove your changes to it.
+    """Remove a source of your own.
+
+    For a built-in source, it removes your changes to it.
 
     Other rows and comments of the file stay.
     """

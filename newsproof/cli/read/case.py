@@ -49,7 +49,10 @@ async def show_case(
     events: Annotated[bool, option("Print the raw records, one JSON object per line.", "--events")] = False,
     lang: Lang = None,
 ) -> None:
-    """Show the timeline of a case: events, reasoning, evidence, confidence, and every call with its cost."""
+    """Show the timeline of a case.
+
+    Shows its events, the reasons, the evidence, each change of confidence, and every call with its cost.
+    """
     async with log_to_read(invocation) as log:
         case_id = await find_case(log.address, log.topics, id)
         records = await read_case(KafkaLog(log.address), log.topics, case_id)
@@ -77,7 +80,10 @@ async def replay_case(
     sample_log: Annotated[bool, option("Replay a case of the bundled sample log.", "--sample-log")] = False,
     as_json: JsonLines = False,
 ) -> None:
-    """Replay one case with another prompt, or from one step on, and show both signals side by side."""
+    """Replay one case, and show both signals side by side.
+
+    Change a prompt (--prompt), or repeat the model calls from one step on (--from-step).
+    """
     from newsproof.cli.read.case_replay import show_replay
 
     how: dict[str, Any] = {"from_step": from_step, "max_cost": max_cost, "sample_log": sample_log, "as_json": as_json}

@@ -56,7 +56,10 @@ def export_tables(
     overwrite: Annotated[bool, option("Overwrite an earlier export in a non-empty directory.", "--overwrite")] = False,
     as_json: Annotated[bool, json_flag("Print what was written as one JSON object.")] = False,
 ) -> None:
-    """Export tables and v_* views as Parquet files, with a README.md that describes every column."""
+    """Export tables and v_* views as Parquet files.
+
+    A README.md beside them describes every column.
+    """
     done = run(export_parquet(of(ctx), parquet, tables=table_ or (), overwrite=overwrite))
     json_line(done) if as_json else print_export(done, parquet)
 

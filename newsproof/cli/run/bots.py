@@ -26,7 +26,11 @@ NameOrAll = Annotated[str | None, argument("Name of the bot in BOTS_FILE. Defaul
 
 @command(bots, "list", late_logs=True)
 async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
-    """List the bots: what signals ask of each, what it holds, sent and refused, its paper profit and its halts."""
+    """List the bots, with positions, deliveries, profit and halts.
+
+    Shows for each bot the positions that live signals ask for, the positions that it holds, what it sent and refused, its paper
+    profit, and who halted it.
+    """
     from infra.bots.table import PRICES
     from newsproof.app.data_access import open_log
     from newsproof.app.processes.bots import bots_of
@@ -90,7 +94,10 @@ def demo(
     ctx: typer.Context,
     as_json: Annotated[bool, json_flag("Print one JSON object on the last line instead of tables.")] = False,
 ) -> None:
-    """Send the signals of the 42 sample events to a webhook receiver, a Telegram server and a paper book, all local."""
+    """Send the 42 sample signals to local receivers.
+
+    The receivers are a webhook, a Telegram server and a paper book.
+    """
     from newsproof.cli.run.bots_demo import bots_demo
     from newsproof.cli.run.up import ENDING
 
@@ -123,7 +130,9 @@ async def halt(
     ] = False,
     as_json: JsonObject = False,
 ) -> None:
-    """Stop new entries, and orders to people, of one bot or of all bots, within two seconds.
+    """Stop the new orders of one bot or all bots.
+
+    Within two seconds, trading bots enter no new position, and message bots send no order to people.
 
     Exits, retractions and other messages continue.
     """

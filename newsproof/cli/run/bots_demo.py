@@ -138,7 +138,7 @@ def _print(summary: BotsSummary, trades: Sequence[PaperTrade], skipped: Mapping[
     refused.print()
     say_result(
         f"{summary.signals} signals, {summary.retractions} of them retracted. The receiver got {summary.entries} entries and "
-        f"{summary.exits} exits, the Telegram {summary.notified} messages.\nDuplicate entries: {summary.duplicate_entries}; "
+        f"{summary.exits} exits, the Telegram server {summary.notified} messages.\nDuplicate entries: {summary.duplicate_entries}; "
         f"wrong positions: {summary.open_positions_wrong}. {summary.seconds:g} s. Next: docs/bots.md"
     )
 

@@ -57,10 +57,10 @@ async def publish(
     \b
     text          what was reported, at most 256 KB; a plain line sets only this field
     source        who reported it. Default: --source
-    published_at  publication time, such as 2026-01-02T21:00:00Z. Default: now. Orders expire counting from it
-    received_at   time you received it, up to which it is judged. Default: now without published_at, else that
+    published_at  publication time, such as 2026-01-02T21:00:00Z. Default: now. An order's validity starts here
+    received_at   time you received it. Later pages are ignored. Default: published_at, or now without one
     external_id   id of the item at its source. Default: a hash of the text
-    origins       addresses of the pages it was made from, which cannot corroborate it
+    origins       addresses of the pages it was made from. They cannot corroborate it
     url, author, language (zh, en), media, keywords_hit, extra: stored with the item
 
     \b

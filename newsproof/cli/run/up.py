@@ -266,7 +266,7 @@ TakeOver = Annotated[
 
 @app.command()
 def worker(ctx: typer.Context, take_over: TakeOver = False) -> None:
-    """Run one worker, and a publisher beside it, on configured servers until SIGTERM."""
+    """Run one worker, with its publisher, on configured servers until SIGTERM."""
     from newsproof.app.processes.services import run_worker
 
     settings = of(ctx).settings()
@@ -330,7 +330,7 @@ async def _serve_page(invocation: Invocation, given: Settings, listening: int | 
 
 @command(app)
 async def mcp(invocation: Invocation) -> None:
-    """Serve the Model Context Protocol (MCP) to an agent on standard input and output, until the input ends.
+    """Serve an AI agent over standard input and output (MCP), until the input ends.
 
     Uses the pipeline that runs on the data directory. The page of `up` serves the same protocol at /mcp.
     """

@@ -62,7 +62,7 @@ async def bots(request: Request) -> Response:
 async def halt_bots(request: Request, wanted: Halt) -> Response:
     """Stop new entries, and orders to people, of one bot, or of all.
 
-    A running bot obeys within two seconds, another one when it starts. Exits, retractions and other messages continue.
+    A running bot obeys within two seconds, a stopped bot when it starts. Exits, retractions and other messages continue.
     """
     backend = backend_of(request)
     await _refuse_unknown(backend, wanted.bot)

@@ -50,7 +50,7 @@ class Before(msgspec.Struct, frozen=True):
             return cls(int(ms), case_id)
         except (ValueError, binascii.Error) as exc:
             raise ContractError(
-                "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
+                "`before` does not belong to this list: take it from `next` of the previous page", reason="bad_page"
             ) from exc
 
     @classmethod

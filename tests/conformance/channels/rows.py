@@ -39,28 +39,31 @@ def _silence(name: str) -> float:
 
 
 ROWS = (
-    ChannelRow("sent", EVERY, "it took the message", "delivered", "delivered", lambda s, r: s.answer(r), texts=1),
+    ChannelRow("sent", EVERY, "the message is accepted", "delivered", "delivered", lambda s, r: s.answer(r), texts=1),
     ChannelRow(
-        *("throttled", EVERY, "too many messages, in its own words; a group robot says so in a 200"),
-        *("throttled", "the messages wait as long as it asks (DingTalk: its 10 minutes of silence; else a minute)"),
+        *("throttled", EVERY, "too many messages, in the channel's own words; group robots respond with 200"),
+        *(
+            "throttled",
+            "messages wait as long as the channel asks (DingTalk: 10 minutes; if it names no time, a minute)",
+        ),
         lambda s, r: s.throttled(),
         {name: _silence(name) for name in EVERY},
     ),
     ChannelRow(
-        *("overloaded", EVERY, "503 with Retry-After: 20", "throttled", "the messages wait as long as it asks"),
+        *("overloaded", EVERY, "503 with Retry-After: 20", "throttled", "messages wait as long as the channel asks"),
         lambda s, r: s.error(503, "busy", {"retry-after": "20"}),
         20.0,
     ),
     ChannelRow(
-        *("too long", EVERY, "it refuses the size of the message, in its own words"),
-        *("delivered", "the first line, which is ours, is sent instead, with the link"),
+        *("too long", EVERY, "the message is too long, in the channel's own words"),
+        *("delivered", "only the first line, which has no text from the news but the asset, is sent, with the link"),
         lambda s, r: s.too_long(),
         texts=1,
         once=True,
         says="its first line was sent",
     ),
     ChannelRow(
-        *("refused", EVERY, "it refuses whatever it is sent, in its own words", "refused", "the delivery is refused"),
+        *("refused", EVERY, "the message is refused, in the channel's own words", "refused", "the delivery is refused"),
         lambda s, r: s.error(400, "no"),
     ),
     ChannelRow(
@@ -69,8 +72,8 @@ ROWS = (
         lambda s, r: Say(HTML, headers={"content-type": "text/html"}),
     ),
     ChannelRow(
-        *("HTML, 403", EVERY, "403 with a page of HTML, as a guard on the way sends"),
-        *("throttled", "the messages wait a minute (DingTalk: 10)"),
+        *("HTML, 403", EVERY, "403 with a page of HTML, as a firewall on the way sends"),
+        *("throttled", "messages wait a minute (DingTalk: 10 minutes)"),
         lambda s, r: Say(HTML, status=403, headers={"content-type": "text/html"}),
         {name: 600.0 if name == "dingtalk" else 60.0 for name in EVERY},
     ),
@@ -79,10 +82,10 @@ ROWS = (
         lambda s, r: Say(HTML, status=502, headers={"content-type": "text/html"}),
     ),
     ChannelRow(
-        "hung up", EVERY, "the connection is closed without an answer", "unknown", "as above", lambda s, r: HangUp()
+        "hung up", EVERY, "the connection is closed without a response", "unknown", "as above", lambda s, r: HangUp()
     ),
     ChannelRow(
-        *("wrong token", EVERY, "the token is wrong, in its own words; a group robot says so in a 200"),
+        *("wrong token", EVERY, "the token is wrong, in the channel's own words; group robots respond with 200"),
         *("disabled", "the bot stops and names its setting; nothing is settled, so nothing is lost"),
         lambda s, r: s.error(401 if r.headers.get("authorization") else 404),
         says="BOT_SECRET_DESK",
@@ -117,15 +120,15 @@ def page() -> str:
     return f"""
 ## Channels of bots
 
-Each row is a test of the real sender against a server that checks messages by this documentation, its token and its
-signature. Mail goes through Apprise; an answer of 4xx waits, a wrong login or address stops the bot.
+Each row is a test: it runs the real sender against a server that checks messages, token and signature by this documentation.
+Mail goes through Apprise: after a 4xx the messages wait, and a wrong login or address stops the bot.
 
 | channel | documentation | looked up |
 |---|---|---|
 {sources}
-| channel | messages at most | longest message |
+| channel | maximum rate | longest message |
 |---|---|---|
 {rates}
-| situation | channel | answers | Newsproof |
+| situation | channel | response | result |
 |---|---|---|---|
 {rows}"""

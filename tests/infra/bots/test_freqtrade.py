@@ -75,7 +75,7 @@ async def test_a_lost_answer_is_unknown_and_what_was_done_is_seen_by_its_tag() -
         result = await far.perform(order("exit", "e1"))
         assert (result.outcome, result.wait_s) == ("throttled", 1.0), "not done, so it is asked again"
     for call in (far.check(), far.positions(), far.stop_entries()):
-        with pytest.raises(TransientError, match="does not answer: start it, or correct url"):
+        with pytest.raises(TransientError, match="does not respond: start it, or correct url"):
             await call
     await far.close()
 

@@ -71,7 +71,7 @@ async def test_a_buyer_pays_the_ask_a_seller_gets_the_bid_and_an_exit_waits_for_
         elif outcome == "refused":
             with pytest.raises(ConfigError, match=r"\[b\] map: BTC/USDT has no price \(coinbase"):
                 await paper.check()
-        else:  # an exchange that does not answer is no fault of the map: the bot waits
+        else:  # an exchange that does not respond is no fault of the map: the bot waits
             with pytest.raises(TransientError, match="no price of BTC/USDT now"):
                 await paper.check()
         await paper.close()

@@ -68,7 +68,7 @@ async def test_a_server_that_is_away_is_a_transient_error_at_once() -> None:
         reserved.bind(("127.0.0.1", 0))
         address = Address(host="127.0.0.1", port=reserved.getsockname()[1])
         async with asyncio.timeout(30), connect(address, database="newsproof") as client:
-            with pytest.raises(TransientError, match="does not answer: check that it runs"):
+            with pytest.raises(TransientError, match="does not respond: check that it runs"):
                 await client.query("SELECT 1")
 
 

@@ -197,7 +197,7 @@ async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_a
         assert memory.timeout_s < 1.0
         async with asyncio.timeout(10 * memory.timeout_s):  # one after another, they would take twice as long
             failures = await asyncio.gather(*(unavailable(memory) for _ in range(20)))
-        assert all("did not answer within" in f.message for f in failures)
+        assert all("did not respond within" in f.message for f in failures)
         await memory.close()
         for writer in held:
             writer.close()

@@ -126,7 +126,7 @@ async def test_a_wrong_password_is_refused_and_the_error_says_where_the_right_on
 
 
 async def test_a_client_without_a_login_is_told_what_is_missing(kafka: EmbeddedKafka) -> None:
-    with pytest.raises(TransientError, match=r"does not answer a client without a login.*`newsproof kafka`"):
+    with pytest.raises(TransientError, match=r"does not respond to a client without a login.*`newsproof kafka`"):
         await publish([news()], kafka=kafka.bootstrap)
 
 

@@ -211,8 +211,8 @@ def test_a_case_names_the_cases_of_its_message_and_says_when_no_page_was_found(
 @pytest.mark.parametrize(
     ("language", "words", "stands"),
     [
-        ("en", "calibrated: the price moves over 10 bp its way within 24 h: 0.58 (95 % interval 0.51–0.65, from 212 stories)",
-         " · the claim stands after 14 days: 0.81"),
+        ("en", "calibrated: the price moves over 10 bp in its direction within 24 h: 0.58 (95 % interval 0.51–0.65, from 212 stories)",
+         " · the claim still holds after 14 days: 0.81"),
         ("zh", "校准后的概率：24 小时内价格朝信号方向波动超过 10 个基点：0.58（95% 区间 0.51–0.65，依据 212 个事件）",
          " · 14 天后消息仍然成立：0.81"),
     ],

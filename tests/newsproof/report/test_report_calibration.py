@@ -87,7 +87,7 @@ def test_precision_is_shown_without_and_with_withdrawn_signals(report: Report) -
 def test_text_and_page_show_both_and_the_cases_of_each_bin(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     print_report_of(report)
     said = capsys.readouterr().out
-    for words in ("noise floor", "Calibrated confidence by horizon", "all, withdrawn ones too", "Cases by tenth"):
+    for words in ("noise floor", "Calibrated confidence by horizon", "all, retracted ones too", "Cases by tenth"):
         assert words in said
     tree = parser.fromstring(page_of(report, written_at="2026-03-09 12:00 UTC"))
     captions = tree.xpath("//section[h2='Reliability']//table/caption/text()")

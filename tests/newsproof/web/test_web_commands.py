@@ -108,7 +108,7 @@ async def test_turns_are_followed_from_the_workers_watermark_however_late_it_is_
         nonlocal asked
         asked += 1
         if asked == 1:
-            raise TransientError("the coordinator does not answer: check the broker")
+            raise TransientError("the coordinator does not respond: check the broker")
         return {**await known(address, group), **{tp: Committed(0, "") for tp in tps}}
 
     tps = [TopicPartition(world.topics.research, p) for p in range(world.partitions)]

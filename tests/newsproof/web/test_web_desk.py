@@ -33,7 +33,11 @@ async def test_an_item_is_on_the_log_when_it_is_accepted_and_refused_in_the_comm
         [first, _] = await world.records(world.topics.news)
         assert (first.key, b'"received_at"' in first.value) == (b"me:n/1", True)
         assert (await http.post(NEWS, json=TEXT)).json()["case_id"] != done.json()["case_id"]
-        for body, why in (("[1]", "a JSON array is no news"), ("{}", "'text' is missing"), ('{"text": "', "not JSON")):
+        for body, why in (
+            ("[1]", "a JSON array is not a news item"),
+            ("{}", "'text' is missing"),
+            ('{"text": "', "not JSON"),
+        ):
             refused = await http.post(NEWS, content=body, headers={"content-type": "application/json"})
             assert (refused.status_code, why in refused.text, set(refused.json())) == (400, True, {"error", "do"})
         foreign = await http.post(NEWS, json=TEXT, headers={"sec-fetch-site": "cross-site"})

@@ -20,7 +20,7 @@ async def test_a_service_that_starts_without_kafka_says_so(serving: Serving, wor
             return bool((await http.get("/api/v1/status")).json()["kafka"] == "away")
 
         await world.until(away, 60)
-        assert (await http.get("/readyz")).json()["waits_for"] == {"kafka": "it does not answer"}
+        assert (await http.get("/readyz")).json()["waits_for"] == {"kafka": "it does not respond"}
         for path in ("/api/v1/signals", "/api/v1/research/chat/00000000-0000-4000-8000-000000000000"):
             refused = await http.get(path)
             assert (refused.status_code, set(refused.json())) == (503, {"error", "do"})

@@ -60,7 +60,7 @@ class Readable(WebhookAdapter):
             async with httpx.AsyncClient(timeout=2) as client:
                 said = (await client.get(f"{self._bot.url}/positions")).json()
         except httpx.HTTPError as exc:
-            raise TransientError(f"the receiver does not answer: {exc!r}", kind="network") from exc
+            raise TransientError(f"the receiver does not respond: {exc!r}", kind="network") from exc
         return {
             ref: RemotePosition(
                 instrument=one["instrument"], side=one["side"], reference=ref, remote_id=ref, is_open=one["open"]

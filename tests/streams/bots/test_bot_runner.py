@@ -51,7 +51,7 @@ class FarSide:
 
     async def stop_entries(self) -> None:
         self.stops += 1
-        raise TransientError("it does not answer")  # the bot goes on without
+        raise TransientError("it does not respond")  # the bot goes on without
 
     async def close(self) -> None:
         self.closed = True

@@ -141,7 +141,7 @@ async def test_preparing_the_next_batch_does_not_say_that_a_hanging_insert_is_we
         while not tables.waiting:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
     assert await tables.block("events", [()]) == "a block"
-    assert tables.waits_for == {"an insert into events": "it hangs: it does not answer an insert into events"}
+    assert tables.waits_for == {"an insert into events": "it hangs: it does not respond to an insert into events"}
     inserting.cancel()
     with suppress(asyncio.CancelledError):
         await inserting
