@@ -20,7 +20,6 @@ from agents.analysis.pages import page_of
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.lookups import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
-from infra.kafka.topics import KafkaAddress
 from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
 from newsproof.app.processes.services import serve_research
@@ -37,12 +36,6 @@ from tests.streams.world import World
 
 _numbers = count()
 TASKS = ("research_route", "research_plan", *AGENTS, "research_answer")
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    async with World.made(address, f"livechat{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
 
 
 class Chat:

@@ -7,19 +7,17 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
-import pytest
-from typer.testing import CliRunner
 
 from infra.kafka.topics import KafkaAddress, create_topics
-from newsproof.app import exits
-from newsproof.cli.main import app
 from newsproof.report.track_record import Outcome, track_page, track_record
 from schemas.signals import Signal
 from schemas.topics import Topics
 from tests.newsproof.command import CHECKOUT
+from tests.newsproof.conftest import Run
 from tests.newsproof.signal_samples import as_published, signal
 
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -36,38 +34,25 @@ async def write_yesterday(address: KafkaAddress, topics: Topics, *signals: Signa
 
 
 def test_a_day_is_published_verified_proven_and_a_forgery_is_named(
-    address: KafkaAddress, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, address: KafkaAddress, topics: Topics, tmp_path: Path
 ) -> None:
     first, second = signal("a"), signal("b")
     asyncio.run(write_yesterday(address, topics, first, second))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", address.bootstrap)
-    monkeypatch.setenv("KAFKA_EMBEDDED_PASSWORD_FILE", str(address.password_file))
-    monkeypatch.setenv("TOPIC_PARTITIONS", "1")
-    monkeypatch.setenv("NEWSPROOF_TOPIC_PREFIX", topics.prefix)
-
-    def run(*args: str, expect: int = 0) -> str:
-        done = CliRunner().invoke(app, ["record", *args])
-        failed = done.exception is not None and not isinstance(done.exception, SystemExit)
-        assert (exits.status_of(done.exception) if failed else done.exit_code) == expect, done.output + str(
-            done.exception
-        )
-        return exits.text_of(done.exception) if failed else done.stdout
-
+    record = partial(run, "record", TOPIC_PARTITIONS="1")
     day = YESTERDAY.date().isoformat()
-    assert f"{day}       2 revisions" in run("publish")
-    assert run("publish").startswith("Nothing to publish")
-    assert "2 revisions on 1 day" in run("verify")
-    proof = run("prove", first.signal_id)
+    assert f"{day}       2 revisions" in record("publish")
+    assert record("publish").startswith("Nothing to publish")
+    assert "2 revisions on 1 day" in record("verify")
+    proof = record("prove", first.signal_id)
     (tmp_path / "proof.json").write_text(proof)
     root = json.loads((tmp_path / "record" / f"{day}.json").read_bytes())["root"]["root"]
     checker = [sys.executable, "-I", str(CHECKOUT / "docs" / "check_proof.py"), str(tmp_path / "proof.json"), root]
     assert subprocess.run(checker, capture_output=True, text=True, check=True).stdout.startswith("The proof is valid")
-    assert "no file in record proves signal nobody" in run("prove", "nobody", expect=2)
+    assert "no file in record proves signal nobody" in record("prove", "nobody", expect=2)
 
     forged = signal("a winner, after the fact")
     asyncio.run(write_yesterday(address, topics, forged))
-    said = json.loads(run("verify", "--json", expect=1))
+    said = json.loads(record("verify", "--json", expect=1))
     assert [(d["kind"], d["signal_id"]) for d in said["differences"]] == [("added", forged.signal_id)]
 
 

@@ -7,9 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,18 +15,16 @@ from uuid import uuid4
 import pytest
 
 from agents.graphs import verification
-from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
 from schemas.errors import ContractError
 from schemas.events import CaseFailed, EventReceived, SignalSynthesized
 from schemas.news import MOST_ATTEMPTS, RETRIES_HEADER, News, case_id_of, retries_of
 from streams.intake.text_index import TextIndex
 from tests.newsproof.app.test_health import REFUSED
-from tests.newsproof.command import environment, newsproof
+from tests.newsproof.command import environment, newsproof, on_log
 from tests.streams.graphs import degrading
 from tests.streams.world import World, news
 
-_numbers = count()
 CASES = 3
 
 KILLED_AFTER_TWO = """
@@ -46,12 +42,6 @@ main()
 
 
 @pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    async with World.made(address, f"requeue{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
-
-
-@pytest.fixture
 async def failed(world: World) -> World:
     """Three cases that failed because every model refused the key, and a record that is no news."""
     await world.publish(*range(CASES), b"{broken")
@@ -61,16 +51,8 @@ async def failed(world: World) -> World:
     return world
 
 
-def settings(world: World) -> dict[str, str]:
-    return {
-        **world.address.as_environment(),
-        "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix,
-        "TOPIC_PARTITIONS": str(world.partitions),
-    }
-
-
 async def dlq(world: World, directory: Path, *arguments: str) -> Any:
-    return await asyncio.to_thread(newsproof, "dlq", *arguments, cwd=directory, env=settings(world))
+    return await asyncio.to_thread(newsproof, "dlq", *arguments, cwd=directory, env=on_log(world.address, world.topics))
 
 
 async def letters(world: World, directory: Path) -> list[dict[str, Any]]:
@@ -102,7 +84,7 @@ async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_no
     killed = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-P", "-c", KILLED_AFTER_TWO, "dlq", "requeue", "--all"],
-        cwd=tmp_path, env=environment(**settings(failed)), check=False,
+        cwd=tmp_path, env=environment(**on_log(failed.address, failed.topics)), check=False,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL
     sent = [one["id"] for one in await letters(failed, tmp_path) if one["requeued"]]
