@@ -22,7 +22,8 @@ from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
-from newsproof.cli.measure.compare import pnl, study
+from newsproof.cli.measure.profit import pnl, study
+from newsproof.cli.options import command
 from schemas.errors import ConfigError
 from schemas.events import EventReceived, RetractionFound
 from schemas.news import News
@@ -102,8 +103,8 @@ def database(clickhouse_engine: EmbeddedClickHouse) -> dict[str, str]:
 
 def run(database: dict[str, str], *arguments: str) -> Any:
     app = typer.Typer()
-    app.command()(pnl)
-    app.command()(study)
+    command(app)(pnl)
+    command(app)(study)
     return CliRunner().invoke(app, list(arguments), env=database)
 
 

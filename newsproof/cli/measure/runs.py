@@ -1,0 +1,321 @@
+"""Commands on finished and running runs: ``newsproof backtest compare``, ``gate``, ``power``, ``list``, ``show``, ``trials``, ``watch``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from newsproof.app.data_access import database
+from newsproof.app.invocation import READS_ONLY, Invocation, of, run
+from newsproof.app.sheet import (
+    SECOND,
+    UNWRAPPED,
+    Columns,
+    Sheet,
+    Unit,
+    figures_table,
+    json_line,
+    money,
+    say_result,
+    table,
+)
+from newsproof.cli.options import JsonLastLine, Latency, Seed, argument, option
+from schemas.errors import ConfigError
+from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evaluation.compare.compare_runs import Power
+    from evaluation.compare.comparison import Comparison
+    from evaluation.compare.watch import WatchResult
+
+
+class ReportFormat(StrEnum):
+    """Output format of a comparison."""
+
+    table = "table"
+    json = "json"
+    md = "md"
+    html = "html"
+
+
+A = Annotated[str, argument("Baseline: a run id or `live`.", show_default=False)]
+B = Annotated[str, argument("Candidate: a run id or `live`.", show_default=False)]
+Primary = Annotated[
+    str | None,
+    option(
+        "Primary metric, tested on its own: profit@24h, profit@7d, hit_rate@1h, brier@4h …, or profit (each "
+        "signal's own horizon). Default: the one that run B declared, else profit@24h."
+    ),
+]
+Cap = Annotated[
+    float | None, option("Maximum gain or loss of one case, as a share. Default: PROFIT_CAP.", min=0.0001, max=10.0)
+]
+Cost = Annotated[
+    float, option("Cost of one trade, entry and exit together, in basis points of its value.", min=0, max=1_000)
+]
+Format = Annotated[ReportFormat, option("json: one object. html: one file. md: for a pull request.")]
+Draws = Annotated[int, option("Number of random sign flips per test.", min=199, max=99_999)]
+AllowCodeChange = Annotated[
+    bool, option("Compare with `live` even if other code recorded it. The verdict says so.", "--allow-code-change")
+]
+
+
+def compare(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    format: Format = ReportFormat.table,
+    differences: Annotated[
+        int, option("Number of largest differences to show with their texts.", min=0, max=1_000)
+    ] = 10,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Test whether run B judges differently from run A, and how certain that is. See docs/verdict.md."""
+    from evaluation.compare.compare_runs import print_comparison, read_comparison
+
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
+    print_comparison(found, format)
+
+
+def gate(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    margin: Annotated[
+        list[str] | None,
+        option(
+            "Largest acceptable loss: a number for the primary metric, or tail=0.03, truth_errors=0.05, "
+            "truth_brier=0.02, action_rate=0.1, delay=60000 (milliseconds a case) or profit_delayed=0.005. Repeatable. "
+            "Default: these, and profit=0.005.",
+            metavar="[METRIC=]NUMBER",
+        ),
+    ] = None,
+    format: Format = ReportFormat.table,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Compare run B with run A on profit, tail, truth, coverage and delay, and set the exit status for a CI job.
+
+    Exit status 0 only if the data rules out a loss above each margin, 100 if B loses, 101 without enough evidence.
+    """
+    from evaluation.compare.compare_runs import gate_status, parse_margins, print_comparison, read_comparison
+
+    margins = parse_margins(margin or ())
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
+    status, why = gate_status(found, margins)
+    if format == ReportFormat.table:
+        lines = (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.")
+        for line in (*lines, *(f"Gate {one}." for one in why)):
+            say_result(line)
+    else:
+        print_comparison(found, format)
+    raise typer.Exit(status)
+
+
+def power(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    difference: Annotated[
+        list[str] | None, option("METRIC=DIFFERENCE to detect, such as profit=0.002. Repeatable.")
+    ] = None,
+    as_json: JsonLastLine = False,
+    primary: Primary = None,
+    cap: Cap = None,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Show which differences between two runs this sample size can detect, and how many days a difference needs."""
+    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison
+
+    wanted = parse_differences(difference or ())
+    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
+    found = run(read_comparison(of(ctx), a, b, differences=0, record=False, **given), interrupted=READS_ONLY)
+    _print_power(found, power_of(found, wanted), as_json=as_json)
+
+
+def scoring(
+    ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
+) -> Any:
+    """Return the :class:`Scoring` for these options and the settings. ``trade_cost`` is in basis points."""
+    from evaluation.compare.metrics import parse_primary
+    from evaluation.compare.terms import Scoring
+
+    chosen = parse_primary(primary) if primary else ""
+    cap = of(ctx).settings().profit_cap if cap is None else cap
+    return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)
+
+
+def _print_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
+    from evaluation.compare.terminal import figure
+
+    if as_json:
+        json_line({"a": found.a, "b": found.b, "metrics": every})
+        return
+    by_label = {m.label: m for m in found.metrics}
+    rows = [
+        (
+            one.metric,
+            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
+            f"{one.cases:,}",
+            f"{one.blocks:,}",
+            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
+            one.note,
+        )
+        for one in every
+        if one.cases
+    ]
+    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
+    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
+    figures_table(columns, rows, title=title, right=columns[1:-1])
+    say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")
+
+
+_USD = Unit(money)
+_COUNTS: Columns = {
+    **{name: name for name in ("executed", "reused", "missed")},
+    "USD": ("cost_usd", _USD),
+    "avoided": ("avoided_cost_usd", _USD),
+}
+
+
+async def list_runs(invocation: Invocation, as_json: JsonLastLine = False) -> None:
+    """List runs, newest first."""
+    from evaluation.compare.run_records import read_runs
+    from evaluation.runs.backtest import log_and_tables
+
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables)
+    columns: Columns = {"run": "run_id", "change": "label", "status": "status", "cases": "cases", **_COUNTS}
+    columns = {**columns, "started (UTC)": ("started_at", SECOND)}
+    Sheet.of(runs, columns, title=counted(len(runs), "run")).show(as_json=as_json, piped=UNWRAPPED)
+
+
+async def show(
+    invocation: Invocation,
+    run_id: Annotated[str, argument("Run id from `backtest list`.", metavar="RUN")],
+    as_json: JsonLastLine = False,
+) -> None:
+    """Show a run: its change, its results and its unfinished cases.
+
+    Raises:
+        ConfigError: the run does not exist.
+    """
+    from evaluation.compare.code_identity import code_change_note
+    from evaluation.compare.run_records import read_runs, run_code_of
+    from evaluation.runs.backtest import log_and_tables
+
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables, run_id)
+        if not runs:
+            known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
+            raise ConfigError(f"there is no run {run_id!r}; existing runs: {known} (`newsproof backtest list`)")
+        states = await tables.query(_STATES, {"run_id": run_id})
+        others = await tables.query(_OTHERS, {"run_id": run_id})
+    one, about = runs[0], run_code_of(runs[0])
+    if as_json:
+        return json_line({**one, "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
+    say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
+    if said := about.recorded_code and code_change_note(about):
+        say_result(said)
+    say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
+    figures_table(("status", "cases"), states.rows, right=("cases",))
+    Sheet.of(runs, {"run": "run_id", **_COUNTS}).print(piped=UNWRAPPED)
+    if others.rows:
+        title = "Cases that were not replayed to the end (at most 20)"
+        figures_table(("case", "repeat", "status", "reason"), others.rows, title=title)
+
+
+_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
+_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
+WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+
+
+async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
+    """List every look at the results of a changed prompt or model, and what it may claim.
+
+    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
+    """
+    from evaluation.looks import read_looks
+    from evaluation.runs.backtest import log_and_tables
+
+    async with log_and_tables(invocation) as (_, tables):
+        looks = await read_looks(tables)
+    columns: Columns = {
+        "first look (UTC)": ("looked_at", SECOND),
+        "runs": lambda one: " ".join(one.runs),
+        "change": "label",
+        "candidate": lambda one: " ".join(c[:8] for c in one.candidates),
+        "cases": "cases",
+        "earlier": "earlier",
+        "may claim": lambda one: "no" if one.tuned else f"p x {one.factor}" if one.earlier else "yes",
+        "options": "options",
+    }
+    Sheet.of(looks, columns, title=counted(len(looks), "look")).show(as_json=as_json, piped=UNWRAPPED)
+
+
+async def watch(
+    invocation: Invocation,
+    run_id: Annotated[str, argument("Id of a shadow run, running or finished.", metavar="RUN")],
+    as_json: JsonLastLine = False,
+) -> None:
+    """Compare a shadow run with live so far.
+
+    The interval of its metric stays valid however often you look.
+
+    Raises:
+        ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
+    """
+    from evaluation.compare.watch import look_at_run, watch_of
+    from newsproof.report.run_name import run_name
+    from schemas.ids import LIVE_RUN
+
+    async with database(invocation, admin=True) as tables:
+        watched = await watch_of(tables, run_id)
+        seen = await look_at_run(tables, run_id, watched, invocation.settings().profit_cap)
+        live = await run_name(tables, LIVE_RUN)
+    json_line(seen) if as_json else _print_watch(seen, live)
+
+
+def _print_watch(seen: WatchResult, live: str) -> None:
+    from evaluation.compare.watch import describe_delta, describe_watch
+
+    def figure(value: float | None) -> str:
+        return "–" if value is None else f"{value:+.4g}"
+
+    rows = [
+        ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", "measured, open blocks included"),
+    ]  # fmt: skip
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
+    if seen.sides:
+        say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
+    if seen.code_change:
+        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
+    say_result(f"Verdict: {describe_watch(seen)}.")
+    if seen.stop:
+        say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")
