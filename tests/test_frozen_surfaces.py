@@ -60,7 +60,7 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.record import Rebuilt
-from newsproof.cli.read.case_replay import _document as replay_document
+from newsproof.cli.read.case import replay_document
 from newsproof.cli.read.export import Export, SignalExport
 from newsproof.cli.run.bots_demo import BotsSummary
 from newsproof.cli.run.investigate import _change, _last_line

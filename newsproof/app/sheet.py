@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from html import escape as escaped_html
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from newsproof.app.terminal import as_started
@@ -140,6 +142,22 @@ def document(title: str, style: str, body: str) -> str:
     )
 
 
+def write_page(file: Path, page: Callable[[str], str]) -> None:
+    """Write an HTML page and say so. ``page``: from the present time as text.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    from newsproof.app.servers import say_on_stderr
+    from schemas.errors import ConfigError
+
+    try:
+        file.write_text(page(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc}") from exc
+    say_on_stderr(f"Wrote {file}: open it in a browser.")
+
+
 def console(piped: int = PIPE_COLUMNS) -> Any:
     """Return rich's console. ``piped``: its width in a file or a pipe, unless ``COLUMNS`` is set."""
     from newsproof.app.console import Console
@@ -188,6 +206,11 @@ def moment(at: Any, to: str = "minute") -> str:
 
 MINUTE = Unit(moment, right=False)
 SECOND = Unit(partial(moment, to="second"), right=False)
+
+
+def with_remedy(problem: str, remedy: str) -> str:
+    """Return the cell of a problem and what to do about it."""
+    return f"{problem}: {remedy}" if remedy else problem
 
 
 def are_numbers(values: Sequence[Any]) -> bool:

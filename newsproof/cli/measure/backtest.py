@@ -359,10 +359,10 @@ def shadow(
     raise typer.Exit(run(work, service=invocation.settings()))
 
 
+command(backtest, "list")(list_runs)
+for read in (show, watch, trials):
+    command(backtest)(read)
 for compared in (compare, gate, power):
     backtest.command()(compared)
-for read in (trials, show, watch):
-    command(backtest)(read)
 for priced in (pnl, study):
     command(backtest, interrupted=READS_ONLY)(priced)
-command(backtest, "list")(list_runs)

@@ -19,9 +19,8 @@ from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
 from newsproof.app.invocation import Invocation, parse_span
 from newsproof.app.servers import servers, with_data
-from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result
+from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result, write_page
 from newsproof.cli.options import JsonLines, JsonReport, argument, command, commands, option
-from newsproof.cli.output import write_page
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S
 from schemas.printable import counted

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import csv
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from enum import StrEnum
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
-from newsproof.app.sheet import advise, json_line, say_result
+from newsproof.app.sheet import (
+    UNWRAPPED,
+    Sheet,
+    advise,
+    are_numbers,
+    json_line,
+    json_lines,
+    say_result,
+    table,
+    write_page,
+)
 from newsproof.cli.options import argument, command, commands, json_flag, option
-from newsproof.cli.output import Format, print_rows, write_page
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 
 if TYPE_CHECKING:
@@ -28,6 +39,15 @@ app = commands()
 _NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
 _LEAVE = ("exit", "quit")
 _PROMPT, _MORE = "sql> ", "...> "
+
+
+class Format(StrEnum):
+    """Output format of rows."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
 
 
 @app.command()
@@ -197,6 +217,34 @@ def _read_statements() -> Sequence[str] | None:
             lines.clear()
         elif lines[-1].rstrip().endswith(";"):
             return split_statements("\n".join(lines))
+
+
+def print_rows(result: Result, format: Format) -> None:
+    """Print rows on standard output; JSON is one object per line."""
+    if format == "json":
+        json_lines(result.dicts())
+    elif format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(result.columns)
+        writer.writerows(result.rows)
+    elif format == "markdown":
+        say_result(markdown(result))
+    else:
+        table(result.columns, result.rows, piped=UNWRAPPED)
+
+
+def markdown(result: Result) -> str:
+    """Return a Markdown table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
+    columns = zip(result.columns, zip(*result.rows, strict=True), strict=False)
+    figures = [name for name, cells in columns if are_numbers(cells)]
+    return Sheet(result.columns, result.rows, right=figures).markdown(_escaped)
+
+
+def _escaped(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    for mark in ("\\", "|", "`", "*", "_", "<", "[", "]"):
+        text = text.replace(mark, {"<": "&lt;"}.get(mark, "\\" + mark))
+    return " ".join(text.split())
 
 
 @command(app)

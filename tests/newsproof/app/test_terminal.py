@@ -26,7 +26,7 @@ from infra.clickhouse.client import Result
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.console import Console
 from newsproof.app.terminal import PrintableStream
-from newsproof.cli.output import Format, print_rows
+from newsproof.cli.read.tables import Format, print_rows
 from schemas import envelope as wire
 from schemas.events import CaseDropped
 from schemas.ids import LIVE_RUN, event_id

@@ -23,7 +23,7 @@ from newsproof.app import exits
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
-from newsproof.cli.output import markdown
+from newsproof.cli.read.tables import markdown
 from tests.newsproof.command import COMMAND, environment, invoked
 
 
