@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from html import escape as escaped_html
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from newsproof.app.terminal import as_started
@@ -140,22 +138,6 @@ def document(title: str, style: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'
         f"<title>{escaped_html(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
     )
-
-
-def write_page(file: Path, page: Callable[[str], str]) -> None:
-    """Write an HTML page and say so. ``page``: from the present time as text.
-
-    Raises:
-        ConfigError: the file cannot be written.
-    """
-    from newsproof.app.servers import say_on_stderr
-    from schemas.errors import ConfigError
-
-    try:
-        file.write_text(page(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), "utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{file} cannot be written: {exc}") from exc
-    say_on_stderr(f"Wrote {file}: open it in a browser.")
 
 
 def console(piped: int = PIPE_COLUMNS) -> Any:

@@ -224,33 +224,26 @@ async def show(
         ConfigError: the run does not exist.
     """
     from evaluation.compare.code_identity import code_change_note
-    from evaluation.compare.run_records import read_runs, run_code_of
+    from evaluation.compare.run_records import read_run, read_runs, run_code_of
     from evaluation.runs.backtest import log_and_tables
 
     async with log_and_tables(invocation) as (_, tables):
-        runs = await read_runs(tables, run_id)
-        if not runs:
+        if (one := await read_run(tables, run_id)) is None:
             known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
             raise ConfigError(f"there is no run {run_id!r}; existing runs: {known} (`newsproof backtest list`)")
-        states = await tables.query(_STATES, {"run_id": run_id})
-        others = await tables.query(_OTHERS, {"run_id": run_id})
-    one, about = runs[0], run_code_of(runs[0])
     if as_json:
-        return json_line({**one, "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
+        return json_line(one)
+    about = run_code_of(one)
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
     if said := about.recorded_code and code_change_note(about):
         say_result(said)
     say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
-    figures_table(("status", "cases"), states.rows, right=("cases",))
-    Sheet.of(runs, {"run": "run_id", **_COUNTS}).print(piped=UNWRAPPED)
-    if others.rows:
+    figures_table(("status", "cases"), one["cases_by_status"].items(), right=("cases",))
+    Sheet.of([one], {"run": "run_id", **_COUNTS}).print(piped=UNWRAPPED)
+    if one["not_replayed"]:
+        others: Columns = {"case": "case_id", "repeat": "repeat", "status": "status", "reason": "reason"}
         title = "Cases that were not replayed to the end (at most 20)"
-        figures_table(("case", "repeat", "status", "reason"), others.rows, title=title)
-
-
-_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
-_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
-WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+        Sheet.of(one["not_replayed"], others, title=title).print(piped=UNWRAPPED)
 
 
 async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
