@@ -51,9 +51,6 @@ def test_every_command_is_listed_on_one_line_of_80_columns_and_found_where_the_l
     assert all(len(short) <= 59 for commands in LISTED.values() for _, short in commands.values())
 
 
-LIVE = {"NEWSPROOF_MODE": "live"}
-
-
 @pytest.mark.parametrize(
     ("command", "env", "says"),
     [
@@ -66,9 +63,7 @@ LIVE = {"NEWSPROOF_MODE": "live"}
         ("publish no-such-file.jsonl", {}, "no-such-file.jsonl"),
         ("prompts nonsense", {}, "there is no prompt 'nonsense'"),
         ("prompts plan@99", {}, "agents/prompts/plan.v99.md"),
-        ("up", LIVE, "GEMINI_API_KEY"),
-        ("up", {"GEMINI_API_KEY": "k" * 20, "DEEP_ANALYSIS_SEARCH_PROVIDER": "tavily"}, "TAVILY_API_KEY"),
-        ("up", {**LIVE, "TAVILY_API_KEY": "k"}, "GEMINI_API_KEY"),
+        ("up", {"NEWSPROOF_MODE": "live"}, "GEMINI_API_KEY"),
     ],
 )
 def test_what_the_user_can_mend_ends_with_2_and_names_it(

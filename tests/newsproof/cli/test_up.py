@@ -28,7 +28,7 @@ from tests.newsproof.web.reading import asked_with
 
 pytestmark = pytest.mark.slow
 
-LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
+LOGS = {"worker": "worker-0.log", "sink": "sink.log", "web": "web.log"}
 
 
 @contextmanager

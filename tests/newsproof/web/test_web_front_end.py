@@ -67,6 +67,14 @@ async def test_a_front_end_of_the_documented_fields_shows_a_whole_turn(answering
     # Both halves: the figures of the agents, and plain words on the cases, which cannot be looked up here.
     assert "BTC" in panel.answer["summary"] and "could not be looked up" in panel.answer["answer"]
 
+    plain = Panel()
+    async with answering.stream("GET", f"{CHAT}/{chat_id}") as response:
+        async for event in events(response):
+            plain.seen.append(event["type"])
+            if event["type"] == "agent_result":
+                assert len(event["data"]["reasoning"]) <= 200 and event["data"]["full"]["prompt_sent"]
+    assert plain.seen == panel.seen
+
     again = Panel()
     async with answering.stream("GET", f"{CHAT}/{chat_id}", params={"format": "compat"}) as response:
         async for event in events(response):
