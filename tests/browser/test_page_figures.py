@@ -231,7 +231,9 @@ async def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(fake: Fa
 
 async def test_both_languages_have_the_same_texts_and_all_that_the_page_names() -> None:
     files = {file: file.read_text("utf-8") for file in (STATIC / "js").rglob("*.js")}
-    en, zh = (set(re.findall(r'^  "?([\w.:-]+)"?:', files[STATIC / f"js/texts/{name}.js"], re.M)) for name in ("en", "zh"))
+    en, zh = (
+        set(re.findall(r'^  "?([\w.:-]+)"?:', files[STATIC / f"js/texts/{name}.js"], re.M)) for name in ("en", "zh")
+    )
     # One form of number is enough in Chinese; words of the domain are English in English.
     wanted = {key for key in en if not key.endswith(".one") and not key.startswith("term.")}
     assert wanted - zh == set()

@@ -68,7 +68,7 @@ async def investigate(
     """
     from agents.graphs import RESEARCH
     from newsproof.app.composition import address_of, mode_in_words, topics_of
-    from newsproof.app.processes.borrowed import installation, running
+    from newsproof.app.processes.supervisor import alongside, installation
     from newsproof.app.research_composition import (
         investigation_snapshot_of,
         refuse_unusable_research,
@@ -95,7 +95,7 @@ async def investigate(
     async with installation(settings, RESEARCH.name, starting=starting, workers=0, research=True) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
-        async with running(questions.run(), feed.run()):
+        async with alongside(questions.run(), feed.run()):
             item = await _item(questions, feed, event, follow)
             try:
                 status = await _followed(feed, item, as_json=as_json)

@@ -112,7 +112,7 @@ async def test_the_watch_sees_a_change_and_tries_again_until_it_is_adopted(tmp_p
     at.write("SEARCH_MAX_RESULTS=7")
     await asyncio.wait_for(at.done.wait(), 60)
     at.watch.stop()
-    await running
+    await asyncio.wait_for(asyncio.wait({running}), 60)
     assert at.adopted[0][0].search_max_results == 7 and at.fails == 0
     await at.ports.close()
 
@@ -129,7 +129,7 @@ async def test_a_stop_does_not_wait_for_an_adoption_that_hangs(tmp_path: Path) -
     running = asyncio.create_task(watch.run())
     await begun.wait()
     watch.stop()
-    await asyncio.wait_for(running, 60)
+    await asyncio.wait_for(asyncio.wait({running}), 60)
     await at.ports.close()
 
 
