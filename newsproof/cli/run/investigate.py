@@ -181,7 +181,6 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
 
 async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
     from newsproof.report.brief import brief_lines
-    from schemas.printable import printable
     from schemas.research_events import BriefWritten
     from streams.feed.investigation_events import InvestigationEventConverter
 
@@ -195,30 +194,22 @@ async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
             if name == "thought_step":
                 say(_progress(data))
             elif name == "error":
-                say(f"It failed: {printable(data['message'])}")
+                say(f"It failed: {data['message']}")
             ended = data if name == "done" else ended
     if as_json:
         json_line(_last_line(brief, ended, item))
     elif brief is not None:
-        say_result("\n".join(map(printable_line, brief_lines(brief))))
+        say_result("\n".join(brief_lines(brief)))
         say(
             f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. To show it again: {command_name()} investigate --follow {item.chat_id}"
         )
     return exits.OK if brief is not None else exits.FINDING
 
 
-def printable_line(line: str) -> str:
-    from schemas.printable import printable
-
-    return "\n".join(printable(part) for part in line.split("\n"))
-
-
 def _progress(data: dict[str, Any]) -> str:
-    from schemas.printable import printable
-
     seconds = data["duration_ms"] / 1000
     did, found = _cut(data["action"], 110), _cut(data["observation"], 160)
-    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}")
+    return f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}"
 
 
 def _cut(text: str, most: int) -> str:
