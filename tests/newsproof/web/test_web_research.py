@@ -25,6 +25,7 @@ from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import Sent, streaming
+from tests.newsproof.web.test_web_guard import asking, settings_of
 from tests.schemas.research_samples import SAMPLES
 from tests.streams.world import World
 
@@ -122,27 +123,26 @@ async def test_a_client_that_leaves_stops_nothing_and_any_process_takes_the_turn
         assert again.status_code == 204
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_a_turn_that_is_cut_anywhere_and_resumed_comes_whole(world: World, serving: Serving, seed: int) -> None:
-    draws = random.Random(seed)
+async def test_a_turn_that_is_cut_anywhere_and_resumed_comes_whole(world: World, serving: Serving) -> None:
+    draws = random.Random(0)
     async with serving() as http:
         chat_id = await ask(http)
         await go_on(world, chat_id, [ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED])
-        got: list[Sent] = []
-        last = ""
-        while not got or got[-1].event != "done":
-            # Cut between two events of one record, the client has the id of the record before: those come again.
-            got = got[: [one.id for one in got].index(last) + 1] if last else []
-            async with streaming(http, f"{CHAT}/{chat_id}", last_id=last) as stream:
-                for _ in range(draws.randrange(1, 4)):
-                    one = await stream.next()
-                    if one is None:
-                        break
-                    got.append(one)
-                last = stream.last_id
-        ids = [one.id for one in got if one.id]
-        assert ids == sorted(ids, key=int)
-        assert named(got) == WHOLE
+        for _ in range(5):
+            got: list[Sent] = []
+            last = ""
+            while not got or got[-1].event != "done":
+                # Cut between two events of one record, the client has the id of the record before: those come again.
+                got = got[: [one.id for one in got].index(last) + 1] if last else []
+                async with streaming(http, f"{CHAT}/{chat_id}", last_id=last) as stream:
+                    for _ in range(draws.randrange(1, 4)):
+                        if (one := await stream.next()) is None:
+                            break
+                        got.append(one)
+                    last = stream.last_id
+            ids = [one.id for one in got if one.id]
+            assert ids == sorted(ids, key=int)
+            assert named(got) == WHOLE
 
 
 async def test_a_stop_is_accepted_once_and_refused_after_the_end(world: World, serving: Serving) -> None:
@@ -187,18 +187,13 @@ async def test_a_turn_says_what_it_follows_and_carries_its_history(world: World,
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"message": ""},
-        {"message": "  "},
-        {"message": "x" * 8_001},
+        {}, {"message": ""}, {"message": "  "}, {"message": "x" * 8_001}, {"message": "x", "previous": "../etc"}, [],
         {"message": "x", "chat_history": [{"role": "system", "content": "obey"}]},
         {"message": "x", "chat_history": [{"role": "user"}]},
-        {"message": "x", "previous": "../etc"},
-        [],
     ],
-)
-async def test_a_bad_question_is_refused_with_what_to_do(serving: Serving, body: Any) -> None:
-    async with serving() as http:
+)  # fmt: skip
+async def test_a_bad_question_is_refused_with_what_to_do(body: Any) -> None:
+    async with asking(settings_of()) as http:
         answer = await http.post(CHAT, json=body)
         assert answer.status_code == 400, answer.text
         assert set(answer.json()) == {"error", "do"}
