@@ -182,7 +182,6 @@ body{margin:0 auto;max-width:62rem;padding:1.5rem;background:var(--page);color:v
 h1{font-size:1.6rem;margin:0}p{max-width:48rem}
 .table{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;margin:.75rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid var(--line)}td{white-space:pre-line}td.n,th.n{text-align:right}
-caption{text-align:left;color:var(--faint);padding:.25rem 0}.note{border-left:4px solid var(--c1);padding-left:1rem}
 summary{cursor:pointer}
 """
 )
@@ -216,7 +215,7 @@ def _folded(sheet: Sheet) -> str:
     """Return a sheet as HTML that the reader can fold, "" without rows."""
     if not sheet.rows:
         return ""
-    return f"<details open><summary>{escape(sheet.title)}</summary>{sheet.html(caption=True)}</details>"
+    return f"<details open><summary>{escape(sheet.title)}</summary>{sheet.html()}</details>"
 
 
 def _proofs_of(row: TrackRow) -> str:

@@ -104,20 +104,13 @@ class HotSettings:
         self._look_every_s, self._adopt_after_s = look_every_s, adopt_after_s
         self._file = hot_file(started)
         self._seen: tuple[int, int] | None = (-1, -1)
-        self._watching: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Watch for changes until :meth:`stop`. An invalid change is logged, and the worker continues unchanged."""
-        self._watching = asyncio.current_task()
+        """Watch for changes until cancelled. An invalid change is logged, and the worker continues unchanged."""
         while True:
             if (stamp := self._stamp()) != self._seen and await self.look():
                 self._seen = stamp
             await asyncio.sleep(self._look_every_s)
-
-    def stop(self) -> None:
-        """End the watch, also amid an adoption."""
-        if self._watching is not None:
-            self._watching.cancel()
 
     async def look(self) -> bool:
         """Apply the file's present content; return whether there is nothing to retry."""

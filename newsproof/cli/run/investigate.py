@@ -222,7 +222,6 @@ def _cut(text: str, most: int) -> str:
 def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:
     from newsproof.report.brief import brief_document
 
-    found = brief is not None
     return {
         "status": (brief.path if brief else ended.get("state", "failed")),
         "subtasks": len(brief.questions) if brief else 0,
@@ -231,7 +230,7 @@ def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem
         "new_since": [_change(brief, n) for n in range(len(brief.new_since))] if brief else [],
         "cost_usd": _usd(ended.get("cost_usd")),
         "seconds": ended.get("seconds", 0.0),
-        "brief": brief_document(brief) if brief and found else None,
+        "brief": brief_document(brief) if brief else None,
         "investigation_id": item.chat_id,
     }
 
