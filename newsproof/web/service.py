@@ -28,8 +28,6 @@ from newsproof.web.api import (
     prices,
     research,
     sources,
-    verification,
-    watches,
 )
 from newsproof.web.backend import Backend
 from newsproof.web.guard import MCP_PATH, Guard
@@ -73,9 +71,10 @@ def unguarded(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     answer_errors(app, pages.wrong_address)
-    asked = (live, news, verification, prices, research, investigations, watches, analytics, operations, sources, bots)
-    for part in (*asked, pages):
-        app.include_router(part.router)
+    asked = [one.router for one in (live, news, prices, research, investigations)]
+    others = [one.router for one in (analytics, operations, sources, bots, pages)]
+    for router in (*asked, investigations.watching, *others):
+        app.include_router(router)
     return app
 
 
