@@ -56,7 +56,7 @@ def kill_this_process() -> None:
 
 
 def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
-    """Make every later hit of this failpoint call ``action``, until :func:`disarm`.
+    """Make every later hit of this failpoint call ``action``.
 
     Raises:
         ConfigError: there is no failpoint of this name.
@@ -64,10 +64,6 @@ def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
     if name not in FAILPOINTS:
         raise ConfigError(f"there is no failpoint {name!r}: use one of {', '.join(FAILPOINTS)}")
     _armed[name] = action
-
-
-def disarm(name: str) -> None:
-    _armed.pop(name, None)
 
 
 def listen(control: Path) -> None:

@@ -11,7 +11,7 @@ from agents.core.step import On, StepRequest
 from agents.graphs import NEWS
 from agents.verification.second_look import STEP as LOOK_AGAIN
 from infra.offline.simulated import Simulated
-from infra.ports import Ports
+from infra.ports import Port, Ports
 from schemas import events as ev
 from schemas.effects import Trusted
 from schemas.ids import signal_id
@@ -122,7 +122,11 @@ def plain_registry(*, asks: bool) -> Registry:
 
 def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
     """Return ports that serve every effect from one simulated provider."""
-    port = Simulated(latency_s, metered=metered)
+    return ports_of(Simulated(latency_s, metered=metered))
+
+
+def ports_of(port: Port) -> Ports:
+    """Return ports that serve every effect from this provider."""
     return Ports(
         models={"light": port, "heavy": port},
         search={"simulated": port},

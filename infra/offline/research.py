@@ -7,7 +7,6 @@ figures use only the figures given.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -140,7 +139,6 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     signals = "".join(f"[{number}]" for number in facts.get("signals", []))
     missing = [called.get(n, n) for n in (*facts.get("agents_missing", []), *facts.get("blocks_without_data", []))]
     blocks = [f"{phrase('label', zh=zh)}{'：' if zh else ': '}{summary}"]
-    blocks += _meanings(question, zh)
     blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
     blocks += [phrase("invented", zh=zh)] if any(_INVENTED in f["source"] for f in _figures(facts).values()) else []
@@ -194,19 +192,7 @@ def _direct_answer(question: str, zh: bool) -> str:
         return phrase("hello", zh=zh)
     if not words.MEANING.search(question) or words.OF_TODAY.search(question):
         return ""
-    return _meaning(question, zh) or phrase("unknown_term", zh=zh)
-
-
-def _meaning(question: str, zh: bool) -> str:
-    meant = (said for term, said in words.GLOSSARY.items() if re.search(term, question, re.IGNORECASE))
-    return next((said[1 if zh else 0] for said in meant), "")
-
-
-def _meanings(question: str, zh: bool) -> list[str]:
-    # A half that asks what a term means, beside one that was analysed.
-    halves = [part for part in words.HALVES.split(question) if part]
-    asked = (part for part in halves if words.MEANING.search(part) and not words.OF_TODAY.search(part))
-    return [said for part in asked if (said := _meaning(part, zh))] if len(halves) > 1 else []
+    return phrase("unknown_term", zh=zh)
 
 
 def _majority(agents: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""Words of the offline research agents: routing keywords, a small glossary, and phrases in zh and en."""
+"""Words of the offline research agents: routing keywords, and phrases in zh and en."""
 
 from __future__ import annotations
 
@@ -88,70 +88,17 @@ VERDICTS = {
 }
 NEWS = re.compile(r"\b(?:news|signals?|hack\w*|listing|regulation)\b|新闻|消息|信号|黑客|监管|上线", re.IGNORECASE)
 
-GLOSSARY: dict[str, tuple[str, str]] = {
-    r"\brsi\b|相对强弱": (
-        "RSI, the relative strength index, sets the average gain of recent bars against their average loss, on a scale from "
-        "0 to 100. High values are called overbought, low ones oversold.",
-        "RSI（相对强弱指数）把近期的平均涨幅与平均跌幅相比较，取值在 0 到 100 之间；数值高称为超买，低称为超卖。",
-    ),
-    r"\bmacd\b": (
-        "MACD is the difference of a fast and a slow exponential moving average. Compared with its own average, the signal "
-        "line, it shows whether momentum grows or fades.",
-        "MACD 是快、慢两条指数移动平均线之差；与其自身的均线（信号线）相比较，可以看出动能是在增强还是减弱。",
-    ),
-    r"bollinger|布林": (
-        "Bollinger bands lie a number of standard deviations above and below a moving average: they are wide when a market "
-        "moves much, and narrow when it is calm.",
-        "布林带位于移动平均线上下若干个标准差处：波动大时变宽，平静时变窄。",
-    ),
-    r"\bmvrv\b": (
-        "MVRV divides the market value of a coin by the value at which its units last moved. A low ratio means that holders "
-        "together are at a loss, a high one that they sit on gains.",
-        "MVRV 是市值与已实现市值（每枚币最后一次转移时的价值之和）之比：比值低表示持有者整体亏损，高则表示整体浮盈。",
-    ),
-    r"fear (?:and|&) greed|恐惧.?贪婪": (
-        "The fear and greed index sums up the mood of the market on a scale from 0, extreme fear, to 100, extreme greed.",
-        "恐惧与贪婪指数用 0（极度恐惧）到 100（极度贪婪）概括市场情绪。",
-    ),
-    r"moving average|\b(?:ema|sma)\b|均线|移动平均": (
-        "A moving average is the mean of the last bars' closes; the exponential one gives recent bars more weight.",
-        "移动平均线是最近若干根 K 线收盘价的均值；指数移动平均给近期数据更高的权重。",
-    ),
-    r"stable ?coin|稳定币": (
-        "A stablecoin is a token that is meant to keep a fixed price, mostly that of one dollar, backed by reserves or rules.",
-        "稳定币是以储备或规则支撑、力求保持固定价格（多为一美元）的代币。",
-    ),
-    r"\bdefi\b|去中心化金融": (
-        "DeFi, decentralised finance, is lending, trading and saving by programs on a blockchain instead of institutions.",
-        "DeFi（去中心化金融）指由区块链上的程序而非机构来完成借贷、交易与储蓄。",
-    ),
-    r"halving|减半": (
-        "A halving cuts the reward for a new Bitcoin block to one half; it comes about every four years.",
-        "减半是指比特币新区块的奖励减为一半，大约每四年一次。",
-    ),
-    r"bitcoin|比特币|\bbtc\b": (
-        "Bitcoin is a digital currency without a central issuer: a public ledger kept by many computers that agree by proof "
-        "of work.",
-        "比特币是没有中央发行者的数字货币：由众多计算机以工作量证明达成一致、共同维护的公开账本。",
-    ),
-    r"ethereum|以太坊|\beth\b": (
-        "Ethereum is a blockchain that runs programs, called smart contracts; its currency is ether.",
-        "以太坊是能运行程序（智能合约）的区块链，其货币是以太币。",
-    ),
-}
-"""Pattern of a term → its meaning in English and in Chinese. Contains no current figures."""
-
 PHRASES: dict[str, tuple[str, str]] = {
     "hello": (
         "Hello. I am the offline stand-in of the research chat: rules, not a model. Ask about the outlook of an asset, its "
-        "technical indicators, the economy or its chain, what the pipeline's signals say, whether a piece of news is true, or what "
-        "a term means.",
-        "你好。我是研究对话的离线替身：由规则而非模型作答。可以询问某个资产的前景、技术指标、宏观环境或链上情况，本系统的信号说了什么、"
-        "某条消息是否属实，也可以问术语的含义。",
+        "technical indicators, the economy or its chain, what the pipeline's signals say, or whether a piece of "
+        "news is true.",
+        "你好。我是研究对话的离线替身：由规则而非模型作答。可以询问某个资产的前景、技术指标、宏观环境或链上情况，本系统的信号说了什么，"
+        "或者某条消息是否属实。",
     ),
     "unknown_term": (
-        "Offline rules hold a small glossary only, and this term is not in it. With a model configured it would be explained.",
-        "离线规则只有一个很小的术语表，其中没有这一项；配置模型后即可得到解释。",
+        "Offline rules explain no terms. With a model configured this one would be explained.",
+        "离线规则不解释术语；配置模型后即可得到解释。",
     ),
     "route_direct": ("offline rules: no figures of today are needed", "离线规则：不需要当日数据"),
     "route_cases": ("offline rules: this is looked up in the pipeline's cases", "离线规则：到本系统的案例中查找"),

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
-from infra.http_json import Service, ServiceClient, refused
-from infra.ports import Answer, Free
+from infra.http import quoted
+from infra.http_json import Service, refused
+from infra.ports import Answer
+from infra.search.adapter import SearchAdapter
 from infra.search.pace import Pace
-from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.search.results import lexical_score, result_of
 from infra.texts import parse_published
-from schemas.calls import ProviderMode
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
@@ -29,7 +29,6 @@ DEFAULT_BASE_URL = "https://export.arxiv.org"
 INTERVAL_S = 3.0
 MAX_WORDS = 12
 _ARXIV = Service(name="Arxiv", address_setting="ARXIV_BASE_URL")
-_FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]+")
 _OPERATORS = frozenset({"and", "or", "andnot"})
@@ -38,40 +37,28 @@ RECENT = timedelta(days=365)
 """The age up to which a paper is recent."""
 
 
-class ArxivSearch(Free):
-    """Port for ``Search``. Keeps Arxiv's rate limit over all searches of this object: use one object per process."""
+class ArxivSearch(SearchAdapter):
+    """Papers submitted before ``as_of``, and from ``since`` on.
+
+    Keeps Arxiv's rate limit over all searches of this object: use one object per process.
+    """
 
     provider = "arxiv"
-    mode: ProviderMode = "live"
+    service = _ARXIV
+    free = "free"
 
     def __init__(
-        self,
-        *,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_s: float = 10.0,
-        pace: Pace | None = None,
-        focus_recent: bool = False,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        self, *, base_url: str = DEFAULT_BASE_URL, pace: Pace | None = None, focus_recent: bool = False, **given: Any
     ) -> None:
-        """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
+        """As :class:`SearchAdapter`. ``pace`` bounds the wait for a search's turn, before its request (default: 30 s).
 
         ``focus_recent``: papers of the year before the case alone, still the best match first.
-
-        Raises:
-            ConfigError: the address is invalid.
         """
         self._focus_recent = focus_recent
         self._pace = pace or Pace("Arxiv", interval_s=INTERVAL_S, max_wait_s=30.0)
-        self._client = ServiceClient(_ARXIV, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
+        super().__init__(base_url, **given)
 
-    async def perform(self, effect: Search) -> Answer:
-        """Search once among papers submitted before ``as_of``, and from ``since`` on. An empty result is an answer.
-
-        Raises:
-            TransientError: rate_limit (Arxiv's, or the queue here is too long), unavailable, timeout, network.
-            PermanentError: invalid_request, not_configured, refused.
-        """
-        query = cut_query(effect.query)
+    async def _ask(self, effect: Search, query: str) -> httpx.Response:
         params = {
             "search_query": _expression(query, self._first(effect), effect.as_of),
             "start": "0",
@@ -79,12 +66,8 @@ class ArxivSearch(Free):
             "sortBy": "relevance",
             "sortOrder": "descending",
         }
-        try:
-            async with self._pace.turn():
-                response = await self._client.send("GET", "/api/query", params=params)
-            return self._read(response, effect, query)
-        except UselessAnswerError as exc:
-            return exc.answer
+        async with self._pace.turn():
+            return await self._client.send("GET", "/api/query", params=params)
 
     def _first(self, effect: Search) -> datetime:
         recent = effect.as_of - RECENT if self._focus_recent else _FIRST_DAY
@@ -96,23 +79,30 @@ class ArxivSearch(Free):
             raise self._refused(response, said)
         if "rate exceeded" in said.lower():
             raise self._refused(response, said, status=429)
-        entries = _entries(response.content)
+        entries = self._entries(response.content)
         if why := next((_text(e, "summary") for e in entries if "/api/errors" in _text(e, "id")), None):
             raise refused(_ARXIV, 400, quoted(why, 200))
         if response.status_code == 400:
             raise refused(_ARXIV, 400, said)
-        found = collected(entries, lambda e: _read_entry(e, query), self.provider, effect.max_results)
-        refuse_only_malformed(found, "Arxiv", _FREE)
-        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
-        return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
+        return self._answer(entries, _read_entry, query, limit=effect.max_results)
 
     def _refused(
         self, response: httpx.Response, said: str, *, status: int | None = None
     ) -> TransientError | PermanentError:
         return self._pace.heed(refused(_ARXIV, status or response.status_code, said, response.headers))
 
-    async def close(self) -> None:
-        await self._client.close()
+    def _entries(self, body: bytes) -> list[ElementTree.Element]:
+        # No document type, hence no entities that expand or point to files; and no UTF-16, in which these words look
+        # different.
+        if b"\0" in body or b"<!doctype" in body.lower() or b"<!entity" in body.lower():
+            raise self._useless("is no Atom feed")
+        try:
+            root = ElementTree.fromstring(body)
+        except (ElementTree.ParseError, ValueError, LookupError) as exc:
+            raise self._useless(f"is no XML ({exc})") from exc
+        if root.tag != f"{_ATOM}feed":
+            raise self._useless("is no Atom feed")
+        return root.findall(f"{_ATOM}entry")
 
 
 def _expression(query: str, first: datetime, as_of: datetime) -> str:
@@ -126,20 +116,6 @@ def _expression(query: str, first: datetime, as_of: datetime) -> str:
     terms = " OR ".join(f"all:{word}" for word in list(words)[:MAX_WORDS])
     bounds = (f"{moment.astimezone(UTC):%Y%m%d%H%M}" for moment in (first, as_of))
     return f"({terms}) AND submittedDate:[{' TO '.join(bounds)}]"
-
-
-def _entries(body: bytes) -> list[ElementTree.Element]:
-    # No document type, hence no entities that expand or point to files; and no UTF-16, in which these words look
-    # different.
-    if b"\0" in body or b"<!doctype" in body.lower() or b"<!entity" in body.lower():
-        raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
-    try:
-        root = ElementTree.fromstring(body)
-    except (ElementTree.ParseError, ValueError, LookupError) as exc:
-        raise UselessAnswerError(f"Arxiv's answer is no XML ({exc}); it is asked again", spent=_FREE) from exc
-    if root.tag != f"{_ATOM}feed":
-        raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
-    return root.findall(f"{_ATOM}entry")
 
 
 def _text(entry: ElementTree.Element, name: str) -> str:

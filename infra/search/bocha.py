@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 
 from infra.http import UselessAnswerError, quoted
-from infra.http_json import Service, error_message, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.ports import Answer
-from infra.search.json_search import JsonSearch
-from infra.search.results import collected, lexical_score, refuse_only_malformed, result_of
+from infra.search.adapter import PaidSearch
+from infra.search.results import lexical_score, result_of
 from infra.texts import parse_published
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
@@ -27,7 +27,7 @@ _BOCHA = Service(name="Bocha", address_setting="BOCHA_BASE_URL", key_setting="BO
 _BEIJING_AS_UTC = re.compile(r"Z$")
 
 
-class BochaSearch(JsonSearch):
+class BochaSearch(PaidSearch):
     """Bocha. Its unit of cost is a search."""
 
     provider = "bocha"
@@ -47,16 +47,14 @@ class BochaSearch(JsonSearch):
     def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
         return _translate(response.status_code, error_message(response, "message"), response)
 
-    def _read(self, body: dict[str, Any], effect: Search, query: str, response: httpx.Response) -> Answer:
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        body = json_object(response, self.service)
         code = _code_of(body)
         if code != 200:
             raise _translate(code, quoted(body.get("message") or body.get("msg") or "no reason given", 200), response)
-        found = collected(_pages(body), lambda item: _read_item(item, query), self.provider, effect.max_results)
         cost = self._unit_cost
         spent = {"cost_usd": cost, "cost_source": "unknown" if cost is None else "BOCHA_COST_USD"}
-        refuse_only_malformed(found, "Bocha", spent)
-        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
-        return Answer(reply=reply, **spent)  # type: ignore[arg-type]
+        return self._answer(_pages(body), _read_item, query, limit=effect.max_results, spent=spent)
 
 
 def _code_of(body: dict[str, Any]) -> int:

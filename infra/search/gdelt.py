@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import httpx
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
-from infra.http_json import Service, ServiceClient, refused
-from infra.ports import Answer, Free
+from infra.http import quoted
+from infra.http_json import Service, refused
+from infra.ports import Answer
+from infra.search.adapter import SearchAdapter
 from infra.search.pace import Pace
-from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.search.results import lexical_score, result_of
 from infra.texts import parse_published
-from schemas.calls import ProviderMode
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
@@ -37,7 +36,6 @@ MAX_EXPRESSION_CHARS = 220
 RECORDS = 75
 """Records asked for, newest first. The best titles of them are kept: GDELT does not sort by our words."""
 _GDELT = Service(name="GDELT", address_setting="GDELT_BASE_URL", correct="correct the keywords")
-_FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
 _HEADERS = {"user-agent": "Newsproof (news verification)"}
 """Requests without a name of their own are throttled first."""
 _TERM = re.compile(r'"[A-Za-z0-9][^"]*"|[A-Za-z0-9][A-Za-z0-9.&-]*[A-Za-z0-9]')
@@ -51,15 +49,19 @@ _PARTED = re.compile(rf"(?<=[{_CJK}]) (?=[{_CJK}])| (?=[,.;:!?%)])")
 """Spaces that GDELT puts between Chinese words and before marks."""
 
 
-class GdeltSearch(Free):
-    """Port for ``Search``. Keeps GDELT's rate limit over all searches of this object: use one object per process.
+class GdeltSearch(SearchAdapter):
+    """Pages of the last three months that were seen before ``as_of``.
+
+    Keeps GDELT's rate limit over all searches of this object: use one object per process.
 
     A result's content is its title, and ``published_at`` the time at which GDELT first saw the page: never before it was
     published, mostly within minutes.
     """
 
     provider = "gdelt"
-    mode: ProviderMode = "live"
+    service = _GDELT
+    free = "free"
+    titles_only = True
 
     def __init__(
         self,
@@ -67,29 +69,15 @@ class GdeltSearch(Free):
         base_url: str = DEFAULT_BASE_URL,
         timeout_s: float = 20.0,
         pace: Pace | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        **given: Any,
     ) -> None:
-        """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
-
-        Raises:
-            ConfigError: the address is invalid.
-        """
+        """As :class:`SearchAdapter`. ``pace`` bounds the wait for a search's turn, before its request (default: 30 s)."""
         self._pace = pace or Pace("GDELT", interval_s=INTERVAL_S, max_wait_s=30.0)
         self._now = now
-        self._client = ServiceClient(
-            _GDELT, base_url, timeout_s=timeout_s, headers=_HEADERS, max_bytes=max_response_bytes
-        )
+        super().__init__(base_url, timeout_s=timeout_s, headers=_HEADERS, **given)
 
-    async def perform(self, effect: Search) -> Answer:
-        """Search once among the pages of the last three months that were seen before ``as_of``. Empty is an answer.
-
-        Raises:
-            TransientError: rate_limit (GDELT's, or the queue here is too long), unavailable, timeout, network.
-            PermanentError: invalid_request (no English word, or ``as_of`` lies before the three months), refused,
-                not_configured.
-        """
-        query = cut_query(effect.query)
+    async def _ask(self, effect: Search, query: str) -> httpx.Response:
         params = {
             "query": _expression(query, effect),
             "mode": "artlist",
@@ -98,12 +86,8 @@ class GdeltSearch(Free):
             **self._window(effect),
             "sort": "datedesc",
         }
-        try:
-            async with self._pace.turn():
-                response = await self._client.send("GET", "/api/v2/doc/doc", params=params)
-            return self._read(response, effect, query)
-        except UselessAnswerError as exc:
-            return exc.answer
+        async with self._pace.turn():
+            return await self._client.send("GET", "/api/v2/doc/doc", params=params)
 
     def _window(self, effect: Search) -> dict[str, str]:
         now = self._now()
@@ -124,18 +108,22 @@ class GdeltSearch(Free):
             raise self._refused(response, said)
         if text[:1].isalpha():
             raise refused(_GDELT, 400, said)
-        articles = _articles(text)
-        found = collected(articles, lambda item: _read_item(item, query), self.provider, RECORDS)
-        refuse_only_malformed(found, "GDELT", _FREE)
-        best = _best(found.results, effect.max_results)
-        return Answer(reply=SearchReply(provider=self.provider, query=query, results=best), **_FREE)  # type: ignore[arg-type]
+        return self._answer(self._articles(text), _read_item, query, limit=effect.max_results, order=_best_first)
 
     def _refused(self, response: httpx.Response, said: str) -> TransientError | PermanentError:
         status = 429 if "limit requests" in said.lower() else response.status_code
         return self._pace.heed(refused(_GDELT, status, said, response.headers))
 
-    async def close(self) -> None:
-        await self._client.close()
+    def _articles(self, text: str) -> list[Any]:
+        # Titles may hold stray backslashes and control characters, which would lose the whole answer.
+        try:
+            body = json.loads(_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text), strict=False)
+        except (ValueError, RecursionError) as exc:
+            raise self._useless(f"is not JSON ({type(exc).__name__})") from exc
+        articles = [] if body == {} else body.get("articles") if isinstance(body, dict) else None
+        if not isinstance(articles, list):
+            raise self._useless("has no list of articles")
+        return articles
 
 
 def _expression(query: str, effect: Search) -> str:
@@ -189,20 +177,6 @@ def _stamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y%m%d%H%M%S}"
 
 
-def _articles(text: str) -> list[Any]:
-    # Titles may hold stray backslashes and control characters, which would lose the whole answer.
-    try:
-        body = json.loads(_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text), strict=False)
-    except (ValueError, RecursionError) as exc:
-        raise UselessAnswerError(
-            f"GDELT's answer is not JSON ({type(exc).__name__}); it is asked again", spent=_FREE
-        ) from exc
-    articles = [] if body == {} else body.get("articles") if isinstance(body, dict) else None
-    if not isinstance(articles, list):
-        raise UselessAnswerError("GDELT's answer has no list of articles; it is asked again", spent=_FREE)
-    return articles
-
-
 def _read_item(item: Any, query: str) -> SearchResult | None:
     if not isinstance(item, dict) or not isinstance(item.get("title"), str) or not item["title"].strip():
         return None
@@ -218,7 +192,7 @@ def _read_item(item: Any, query: str) -> SearchResult | None:
     )
 
 
-def _best(results: tuple[SearchResult, ...], limit: int) -> tuple[SearchResult, ...]:
-    """Return the best by score, the newest first among equals; of equal titles, which are one text, the oldest."""
+def _best_first(results: Sequence[SearchResult]) -> list[SearchResult]:
+    """Sort by score, the newest first among equals; of equal titles, which are one text, the oldest is kept."""
     once = {result.title.casefold(): result for result in results}
-    return tuple(sorted(once.values(), key=lambda r: -r.score)[: max(1, limit)])
+    return sorted(once.values(), key=lambda r: -r.score)

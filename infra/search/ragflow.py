@@ -8,34 +8,35 @@ HTTP 200 with a ``code`` other than 0. Chunks have no date and no public URL: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
-from infra.http_json import Service, ServiceClient, error_message, json_object, refused
-from infra.ports import Answer, Free
-from infra.search.results import collected, cut_query, refuse_only_malformed, score_of
+import httpx
+
+from infra.http import quoted
+from infra.http_json import Service, error_message, json_object, refused
+from infra.ports import Answer
+from infra.search.adapter import SearchAdapter
+from infra.search.results import score_of
 from infra.texts import cut_utf8, storable_text
-from schemas.calls import ProviderMode
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
 SIMILARITY_THRESHOLD = 0.6
 _RAGFLOW = Service(name="RAGFlow", address_setting="RAGFLOW_ENDPOINT", key_setting="RAGFLOW_API_KEY")
-_FREE = {"cost_usd": Decimal(0), "cost_source": "own knowledge base"}
 _TRY_AGAIN = frozenset({100, 103, 105, 106})
 """Transient codes: exception, operation error, connection error, still running."""
 _KEY_CODES = frozenset({108, 109, 401, 403})
 
 
-class RagflowSearch(Free):
-    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop."""
+class RagflowSearch(SearchAdapter):
+    """The desk's own knowledge base. A missing dataset is not_configured."""
 
     provider = "ragflow"
-    mode: ProviderMode = "live"
+    service = _RAGFLOW
+    free = "own knowledge base"
 
     def __init__(
         self,
@@ -43,11 +44,10 @@ class RagflowSearch(Free):
         endpoint: str,
         api_key: str,
         dataset_ids: Sequence[str],
-        timeout_s: float = 10.0,
         similarity_threshold: float = SIMILARITY_THRESHOLD,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        **given: Any,
     ) -> None:
-        """``timeout_s`` bounds a whole search; chunks below ``similarity_threshold`` (0-1) are not requested.
+        """As :class:`SearchAdapter`. Chunks below ``similarity_threshold`` (0-1) are not requested.
 
         Raises:
             ConfigError: the key or the address is invalid, or no dataset is named.
@@ -58,18 +58,9 @@ class RagflowSearch(Free):
                 "RAGFLOW_DATASET_ID is empty: write the id of the dataset to search, from its page's address"
             )
         self._threshold = similarity_threshold
-        self._client = ServiceClient(
-            _RAGFLOW, endpoint, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes
-        )
+        super().__init__(endpoint, api_key=api_key, **given)
 
-    async def perform(self, effect: Search) -> Answer:
-        """Search once. An empty result is an answer; an unreadable one is a ``Failure`` reply, never "no results".
-
-        Raises:
-            TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, not_configured (such as a missing dataset).
-        """
-        query = cut_query(effect.query)
+    async def _ask(self, effect: Search, query: str) -> httpx.Response:
         body = {
             "question": query,
             "dataset_ids": self._datasets,
@@ -77,34 +68,25 @@ class RagflowSearch(Free):
             "page_size": max(1, min(effect.max_results, 100)),
             "similarity_threshold": self._threshold,
         }
-        try:
-            response = await self._client.send("POST", "/api/v1/retrieval", json=body)
-            if response.status_code != 200:
-                raise refused(_RAGFLOW, response.status_code, error_message(response, "message"), response.headers)
-            return self._read(json_object(response, _RAGFLOW), effect, query)
-        except UselessAnswerError as exc:
-            return exc.answer
+        return await self._client.send("POST", "/api/v1/retrieval", json=body)
 
-    def _read(self, body: dict[str, Any], effect: Search, query: str) -> Answer:
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        if response.status_code != 200:
+            raise refused(_RAGFLOW, response.status_code, error_message(response, "message"), response.headers)
+        body = json_object(response, _RAGFLOW)
         code = body.get("code")
         if isinstance(code, bool) or not isinstance(code, int):
-            raise UselessAnswerError("RAGFlow's answer has no code; it is asked again", spent=_FREE)
+            raise self._useless("has no code")
         if code != 0:
             raise _translate(code, quoted(body.get("message") or "no reason given", 200))
         data = body.get("data")
         chunks = data.get("chunks") if isinstance(data, dict) else None
         if not isinstance(chunks, list):
-            raise UselessAnswerError("RAGFlow's answer has no list of chunks; it is asked again", spent=_FREE)
-        found = collected(chunks, _read_chunk, self.provider, effect.max_results)
-        refuse_only_malformed(found, "RAGFlow", _FREE)
-        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
-        return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
-
-    async def close(self) -> None:
-        await self._client.close()
+            raise self._useless("has no list of chunks")
+        return self._answer(chunks, _read_chunk, query, limit=effect.max_results)
 
 
-def _read_chunk(chunk: Any) -> SearchResult | None:
+def _read_chunk(chunk: Any, _query: str) -> SearchResult | None:
     if not isinstance(chunk, dict):
         return None
     score, content = score_of(chunk.get("similarity")), chunk.get("content")

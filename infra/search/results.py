@@ -1,62 +1,23 @@
-"""Conversion of a provider's results, one by one: a malformed item is skipped and counted, the others are kept."""
+"""One result of a provider: its texts bounded and storable, its link and its score checked."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
-import structlog
-
-from infra.http import UselessAnswerError
 from infra.texts import cut_utf8, storable_text
 from schemas.errors import PermanentError
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
-_log = structlog.get_logger(__name__)
 MAX_QUERY_CHARS = 400
 _MAX_TITLE_CHARS = 500
 _MAX_URL_CHARS = 2048
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _WORD = re.compile(r"[a-z0-9][a-z0-9.&-]*[a-z0-9]")
-
-
-class FoundResults(msgspec.Struct, frozen=True, kw_only=True):
-    """``malformed`` counts skipped items; ``truncated`` is true when a text was cut at 64 KiB."""
-
-    results: tuple[SearchResult, ...]
-    malformed: int
-    truncated: bool
-
-
-def collected(
-    items: Iterable[Any], read_item: Callable[[Any], SearchResult | None], provider: str, limit: int
-) -> FoundResults:
-    """Return at most ``limit`` results in the order given; ``read_item`` returns None for an unreadable item."""
-    read = [read_item(item) for item in items]
-    kept = [result for result in read if result is not None]
-    malformed = len(read) - len(kept)
-    if malformed:
-        _log.warning("search_results_skipped", provider=provider, malformed=malformed, of=len(read))
-    results = tuple(kept[: max(1, limit)])
-    return FoundResults(results=results, malformed=malformed, truncated=any(not r.content_complete for r in results))
-
-
-def refuse_only_malformed(found: FoundResults, who: str, spent: Mapping[str, Any]) -> None:
-    """Distinguish "nothing readable" from "nothing found".
-
-    Raises:
-        UselessAnswerError: there were results, but none is readable.
-    """
-    if found.malformed and not found.results:
-        raise UselessAnswerError(
-            f"none of the {found.malformed} results of {who} can be read; it is asked again", spent=spent
-        )
 
 
 def result_of(

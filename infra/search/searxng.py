@@ -10,24 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import httpx
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
-from infra.http_json import Service, ServiceClient, error_message, json_object, refused
-from infra.ports import Answer, Free
-from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.http import quoted
+from infra.http_json import Service, error_message, json_object, refused
+from infra.ports import Answer
+from infra.search.adapter import SearchAdapter
+from infra.search.results import cut_query, lexical_score, result_of
 from infra.texts import parse_published
-from schemas.calls import ProviderMode
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
 MAX_DOMAINS = 10
 _SEARXNG = Service(name="SearXNG", address_setting="SEARXNG_URL")
-_FREE = {"cost_usd": Decimal(0), "cost_source": "own instance"}
 _SYNTAX = re.compile(r"(?:^|(?<=\s))[!?:<]+")
 """What begins a command to SearXNG itself, such as “!wp”, which is an engine, or “!!g”, which leads away from it."""
 _LANGUAGE = re.compile(r"[a-z]{2}")
@@ -35,46 +33,26 @@ _RANGES = ((1, "day"), (7, "week"), (31, "month"), (366, "year"))
 """The longest age in days → the range that holds it."""
 
 
-class SearxngSearch(Free):
-    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop.
+class SearxngSearch(SearchAdapter):
+    """An instance of one's own. A search of which no engine answered is a failure: then nothing is known.
 
     Its own score counts the engines that found a page and has no upper bound; the score here is that of the shared words.
     """
 
     provider = "searxng"
-    mode: ProviderMode = "live"
+    service = _SEARXNG
+    free = "own instance"
 
-    def __init__(
-        self,
-        *,
-        base_url: str,
-        timeout_s: float = 10.0,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        """``timeout_s`` bounds a whole search. ``base_url`` may be a loopback or private address.
-
-        Raises:
-            ConfigError: the address is invalid.
-        """
+    def __init__(self, *, base_url: str, now: Callable[[], datetime] = lambda: datetime.now(UTC), **given: Any) -> None:
+        """As :class:`SearchAdapter`. ``base_url`` may be a loopback or private address."""
         self._now = now
-        self._client = ServiceClient(_SEARXNG, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
+        super().__init__(base_url, **given)
 
-    async def perform(self, effect: Search) -> Answer:
-        """Search once. An empty result is an answer, unless engines failed: then nothing is known.
+    def _query(self, effect: Search) -> str:
+        return cut_query(_SYNTAX.sub("", effect.query))
 
-        Raises:
-            TransientError: rate_limit, unavailable (also when no engine answered), timeout, network.
-            PermanentError: not_configured (JSON is not enabled), invalid_request.
-        """
-        query = cut_query(_SYNTAX.sub("", effect.query))
-        try:
-            response = await self._client.send("GET", "/search", params=self._params(effect, query))
-            if response.status_code != 200:
-                raise _refused(response)
-            return self._read(json_object(response, _SEARXNG), effect, query)
-        except UselessAnswerError as exc:
-            return exc.answer
+    async def _ask(self, effect: Search, query: str) -> httpx.Response:
+        return await self._client.send("GET", "/search", params=self._params(effect, query))
 
     def _params(self, effect: Search, query: str) -> dict[str, str]:
         sites = " OR ".join(f"site:{domain}" for domain in effect.include_domains[:MAX_DOMAINS])
@@ -92,22 +70,19 @@ class SearxngSearch(Free):
                 params["time_range"] = fitting[0]
         return params
 
-    def _read(self, body: dict[str, Any], effect: Search, query: str) -> Answer:
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        if response.status_code != 200:
+            raise _refused(response)
+        body = json_object(response, _SEARXNG)
         items = body.get("results")
         if not isinstance(items, list):
-            raise UselessAnswerError("SearXNG's answer has no list of results; it is asked again", spent=_FREE)
+            raise self._useless("has no list of results")
         silent = body.get("unresponsive_engines")
         if not items and silent:
             raise TransientError(
                 f"none of SearXNG's engines answered ({quoted(silent, 200)}); it is tried again", kind="unavailable"
             )
-        found = collected(items, lambda item: _read_item(item, query), self.provider, effect.max_results)
-        refuse_only_malformed(found, "SearXNG", _FREE)
-        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
-        return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
-
-    async def close(self) -> None:
-        await self._client.close()
+        return self._answer(items, _read_item, query, limit=effect.max_results)
 
 
 def _refused(response: httpx.Response) -> TransientError | PermanentError:

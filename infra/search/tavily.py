@@ -12,13 +12,12 @@ from typing import Any
 
 import httpx
 
-from infra.http import UselessAnswerError
-from infra.http_json import Service, error_message, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.ports import Answer
-from infra.search.json_search import JsonSearch
-from infra.search.results import collected, refuse_only_malformed, result_of, score_of
+from infra.search.adapter import PaidSearch
+from infra.search.results import result_of, score_of
 from infra.texts import parse_published
-from schemas.effects import Search, SearchReply
+from schemas.effects import Search
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
@@ -34,7 +33,7 @@ _TAVILY = Service(
 )
 
 
-class TavilySearch(JsonSearch):
+class TavilySearch(PaidSearch):
     """Tavily. Its unit of cost is a credit."""
 
     provider = "tavily"
@@ -43,7 +42,7 @@ class TavilySearch(JsonSearch):
     path = "/search"
 
     def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), **given: Any) -> None:
-        """As :class:`JsonSearch`. ``now`` (UTC) says which cases are of another day than today."""
+        """As :class:`PaidSearch`. ``now`` (UTC) says which cases are of another day than today."""
         super().__init__(**given)
         self._now = now
 
@@ -56,15 +55,14 @@ class TavilySearch(JsonSearch):
             return PermanentError(text, kind="plan_limit", status=status)
         return refused(_TAVILY, status, said, response.headers)
 
-    def _read(self, body: dict[str, Any], effect: Search, query: str, response: httpx.Response) -> Answer:
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        body = json_object(response, self.service)
         items = body.get("results")
         if not isinstance(items, list):
-            raise UselessAnswerError("Tavily's answer has no list of results; it is asked again")
-        found = collected(items, _read_item, self.provider, effect.max_results)
+            raise self._useless("has no list of results")
         cost, source = self._cost(body, effect.depth)
-        refuse_only_malformed(found, "Tavily", {"cost_usd": cost, "cost_source": source})
-        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
-        return Answer(reply=reply, cost_usd=cost, cost_source=source)
+        spent = {"cost_usd": cost, "cost_source": source}
+        return self._answer(items, _read_item, query, limit=effect.max_results, spent=spent)
 
     def _body(self, effect: Search, query: str) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -106,7 +104,7 @@ class TavilySearch(JsonSearch):
         return _CREDITS.get(depth, 1) * self._unit_cost, f"SEARCH_COST_USD per credit assumed for {depth}"
 
 
-def _read_item(item: Any) -> SearchResult | None:
+def _read_item(item: Any, _query: str) -> SearchResult | None:
     if not isinstance(item, dict):
         return None
     return result_of(

@@ -46,7 +46,6 @@ def users_of(settings: Settings, directory: Path) -> list[EngineUser]:
         EngineUser(
             settings.clickhouse_analyst_user,
             password=analyst,
-            readonly=1,
             settings=limits_of(settings),
             databases=(settings.clickhouse_database,),
         ),

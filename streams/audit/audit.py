@@ -14,6 +14,8 @@ import msgspec
 from schemas import envelope as wire
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
+from schemas.deliveries import Attempted, Outcome, Planned, Settled
+from schemas.deliveries import decode as decode_delivery
 from schemas.errors import ContractError
 from schemas.events import (
     BY_WIRE_NAME,
@@ -34,7 +36,6 @@ from schemas.news import case_id_of, decode_news, is_marked, retries_of
 from schemas.record import decode as decode_root
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
-from streams.audit.deliveries import AuditedDeliveries
 from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.calibration.topic import decode as decode_calibration
 from streams.journal.clock import appended_at
@@ -350,3 +351,61 @@ async def _unreadable(log: Log, topics: Topics) -> Counter[str]:
                 except ContractError:
                     count[topic] += 1
     return count
+
+
+# Deliveries of bots
+
+
+class _Entry(msgspec.Struct):
+    planned: Planned
+    attempts: int = 0
+    outcome: Outcome | None = None
+
+
+class AuditedDeliveries(msgspec.Struct):
+    """Entries that bots made twice, by a fold of its own, not that of the bots.
+
+    ``foreign``: records that no bot wrote. The two others: as in ``AuditReport``."""
+
+    foreign: int = 0
+    entries_delivered_twice: int = 0
+    entries_attempted_again: int = 0
+
+    @classmethod
+    async def read(cls, log: Log, topics: Topics) -> AuditedDeliveries:
+        """Read the topic up to its present end."""
+        found, entries, ended = cls(), dict[tuple[str, str], _Entry](), list[_Entry]()
+        bounds = await log.bounds(topics.deliveries, isolation="read_committed")
+        async for _, records in log.replay(bounds, isolation="read_committed"):
+            for record in records:
+                try:
+                    said = decode_delivery(record.value)
+                except ContractError:
+                    found.foreign += 1
+                    continue
+                if isinstance(said, Planned) and said.intent == "enter":
+                    before = entries.get((said.bot, said.id))
+                    if before is None or _far_side(before) != (said.adapter, said.mode):
+                        if before is not None:
+                            ended.append(before)
+                        entries[said.bot, said.id] = _Entry(said)
+                elif isinstance(said, Attempted | Settled) and (entry := entries.get((said.bot, said.delivery))):
+                    if isinstance(said, Settled):
+                        entry.outcome = said.outcome
+                    else:
+                        found.entries_attempted_again += said.n <= entry.attempts or entry.outcome in _MAY_BE_OPEN
+                        entry.attempts = max(entry.attempts, said.n)
+        delivered = Counter(
+            (one.planned.bot, *_far_side(one), one.planned.signal_id)
+            for one in (*ended, *entries.values())
+            if one.outcome == "delivered"
+        )
+        found.entries_delivered_twice = sum(count - 1 for count in delivered.values())
+        return found
+
+
+_MAY_BE_OPEN = ("delivered", "unknown")
+
+
+def _far_side(entry: _Entry) -> tuple[str, str]:
+    return entry.planned.adapter, entry.planned.mode

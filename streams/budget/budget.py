@@ -21,18 +21,20 @@ from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.ports import Port
+from schemas import budget
 from schemas.budget import MAX_USD, BudgetRecord, ClaimKind, LimitsSet, PassedBy, Reserved, Settled, decode, encode
 from schemas.calls import Call
 from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
 from schemas.topics import NewerRecordError, Topics
-from streams.budget.budget_store import BudgetStore
-from streams.budget.rule import BudgetState, Decision
+from streams.budget import rule
+from streams.budget.rule import BudgetState, Decision, KeptBudget
 from streams.effects.spending import Budget, Grant
 from streams.ending import Ending
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
+from streams.journal.stored_states import StateAt, StoredStates
 from streams.wake import Wake
 
 log = structlog.get_logger(__name__)
@@ -42,6 +44,7 @@ TRIAGE = "triage"
 REFRESH_DAYS = 21
 """Limits are written again at this age, long before the topic's retention (63 days) removes them."""
 CLOSE_WITHIN_S = 5.0
+FILE = "budget.sqlite"
 KEEP_S = 60.0
 """Interval of saving the state to disk. After a kill, the next start reads at most this much of the log again."""
 _LETTERS_AT_ONCE = 500
@@ -87,7 +90,7 @@ class BudgetLedger(Budget):
         self._tending: asyncio.Task[None] | None = None
         self._caught_up = False
         self._directory = directory
-        self._kept: BudgetStore | None = None
+        self._kept: StoredStates[KeptBudget] | None = None
         self._kept_at = 0.0
         self._last: ConsumerRecord[Any, bytes] | None = None
 
@@ -114,8 +117,10 @@ class BudgetLedger(Budget):
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
         self.position = first
         if self._directory is not None:
-            self._kept = BudgetStore(self._directory, self._tp)
-            self.state, self.position = await self._kept.load(KafkaLog(self._address), (first, end))
+            sources = (rule.__file__, budget.__file__)
+            self._kept = StoredStates(self._directory, FILE, self._topics.budget, KeptBudget, *sources)
+            if (kept := (await self._kept.load(KafkaLog(self._address))).get(self._tp)) is not None:
+                self.position, self.state = kept.position, BudgetState.of(kept.state)
         self._consumer.seek(self._tp, self.position)
         self._following = asyncio.create_task(self._follow(), name="budget")
         self._following.add_done_callback(self._ended)
@@ -300,9 +305,11 @@ class BudgetLedger(Budget):
             self._keep()
 
     def _keep(self) -> None:
-        if self._kept is not None and self._caught_up:
-            self._kept.store(self.state, self._last)
-            self._kept_at = asyncio.get_running_loop().time()
+        if self._kept is None or not self._caught_up:
+            return
+        if (last := self._last) is not None and not self._kept.reaches(self._tp, last.offset + 1):
+            self._kept.store({self._tp: StateAt(last.offset + 1, self.state.kept())}, {self._tp: last})
+        self._kept_at = asyncio.get_running_loop().time()
 
     async def _report_garbage(self) -> None:
         wanted = sorted(self.state.unreported)[:_LETTERS_AT_ONCE]

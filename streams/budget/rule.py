@@ -150,7 +150,7 @@ class Alert(msgspec.Struct, frozen=True):
     text: str
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class KeptBudget(msgspec.Struct, frozen=True, array_like=True):
     """The complete state, as a worker stores it on disk."""
 
     limits: LimitsSet | None
@@ -166,9 +166,6 @@ class _Kept(msgspec.Struct, frozen=True, array_like=True):
     late: int
     alerted: int
     decided: list[tuple[int, str]]
-
-
-_kept = msgspec.msgpack.Decoder(_Kept).decode
 
 
 class BudgetState:
@@ -188,26 +185,21 @@ class BudgetState:
         self._by_offset: deque[tuple[int, str]] = deque()
 
     @classmethod
-    def of(cls, kept: bytes) -> BudgetState:
-        """Return the state that :meth:`kept` turned into these bytes.
-
-        Raises:
-            msgspec.MsgspecError: the bytes are not from this version of the code.
-        """
-        state, fields = cls(), msgspec.structs.asdict(_kept(kept))
+    def of(cls, kept: KeptBudget) -> BudgetState:
+        """Return the state that :meth:`kept` returned."""
+        state, fields = cls(), msgspec.structs.asdict(kept)
         state._by_offset = deque(fields.pop("decided"))
         state._decided = {id for _, id in state._by_offset}
         vars(state).update(fields)
         return state
 
-    def kept(self) -> bytes:
-        """Return the complete state as bytes. A fold that continues from it equals a fold of the whole log.
+    def kept(self) -> KeptBudget:
+        """Return the complete state to be stored. A fold that continues from it equals a fold of the whole log.
 
-        Raises:
-            OverflowError: the log settled calls for more than nine billion USD.
+        It cannot be encoded if the log settled calls for more than nine billion USD.
         """
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return msgspec.msgpack.encode(_Kept(**fields, decided=list(self._by_offset)))
+        return KeptBudget(**fields, decided=list(self._by_offset))
 
     @property
     def day(self) -> date:

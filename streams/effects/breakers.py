@@ -150,14 +150,14 @@ class Breaker:
 
     def record_result(self, permit: Permit, reply: Reply) -> None:
         """Update the breaker with the result of the permitted call."""
-        failed = isinstance(reply, Failure) and reply.kind in PROVIDER_FAILURES
+        failure = reply if isinstance(reply, Failure) and reply.kind in PROVIDER_FAILURES else None
         if permit.generation != self._generation:
             # It began before the last change, so its outcome is outdated; but a Retry-After still counts.
-            if failed and isinstance(reply, Failure) and self._state == "open" and reply.kind == "rate_limit":
-                self._until = max(self._until, self._clock() + _retry_after(reply))
+            if failure is not None and failure.kind == "rate_limit" and self._state == "open":
+                self._until = max(self._until, self._clock() + _retry_after(failure))
             return
-        if failed and isinstance(reply, Failure):
-            self._failed(reply, permit)
+        if failure is not None:
+            self._failed(failure, permit)
         elif permit.probe:
             self._in_a_row = 0
             self._failures = 0

@@ -27,7 +27,7 @@ from schemas.effects import CallModel, Effect, Failure, Reply, Search, SearchRep
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
 from streams.effects.breakers import PROVIDER_FAILURES, Breaker, Breakers, BreakerState
 from streams.effects.search_cache import SearchCache, search_key
-from streams.effects.spending import Grant, Spending, Unlimited
+from streams.effects.spending import Budget, Grant, Unlimited
 
 log = structlog.get_logger(__name__)
 
@@ -53,14 +53,14 @@ class EffectsHost:
         self,
         ports: Ports,
         *,
-        spending: Spending | None = None,
+        spending: Budget | None = None,
         breakers: Breakers | None = None,
         searches: SearchCache | None = None,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._ports = ports
-        self._spending: Spending = spending or Unlimited()
+        self._spending = spending or Unlimited()
         self.breakers = breakers or Breakers()
         self._searches = searches
         self._clock, self._now = clock, now

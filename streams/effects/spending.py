@@ -1,14 +1,11 @@
 """Spending: the interface between effects and the budget.
 
-The effects host reserves before a paid call and then reports its cost.
-
-The exact budget (``streams.budget.budget``) is one implementation; :class:`Unlimited` is for runs without paid calls.
+The effects host reserves before a paid call and then reports its cost. A worker also runs the budget's life cycle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import msgspec
 
@@ -24,8 +21,11 @@ class Grant(msgspec.Struct, frozen=True):
     id: str
 
 
-class Spending(Protocol):
-    """Reservations and settlements, call by call."""
+class Budget:
+    """Reservations and settlements, call by call, and a limit on admissions.
+
+    By itself it grants every call and writes nothing. The exact budget is :class:`streams.budget.budget.BudgetLedger`.
+    """
 
     async def reserve(
         self,
@@ -42,69 +42,30 @@ class Spending(Protocol):
         A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call always needs a new
         grant. ``claim_kinds`` and ``source_group`` belong to the claim that the call is for ("" without a source).
         """
-        ...
+        return None
 
     def settle(self, grant: Grant, call: Call) -> None:
         """Record the cost of the call without waiting. A call of unknown cost keeps its whole reservation."""
-        ...
-
-
-class Budget(Spending, Protocol):
-    """Spending with a life cycle, and with a limit on admissions, as a worker runs it."""
 
     async def start(self) -> None:
         """Get ready to grant."""
-        ...
 
     async def stop(self) -> None:
         """Flush pending records, then close."""
-        ...
 
     def tend(self, *, elected: bool) -> None:
         """Do periodic work. Called about once a second; never waits.
 
         ``elected``: True if this worker does the work that only one worker has to do.
         """
-        ...
 
     def on_calls(self, calls: Iterable[Call]) -> None:
         """Settle calls that an earlier owner could not settle, found in the journal at catch-up."""
-        ...
 
     def may_admit(self, cases: int) -> str | None:
         """Return why no case should be opened beside these; None if one may."""
-        ...
-
-
-class Unlimited:
-    """Grants every call and writes nothing."""
-
-    async def reserve(
-        self,
-        effect: Effect,
-        port: Port,
-        *,
-        case_id: str,
-        head_id: str,
-        claim_kinds: tuple[ClaimKind, ...] = (),
-        source_group: str = "",
-    ) -> Grant | Failure | None:
         return None
 
-    def settle(self, grant: Grant, call: Call) -> None:
-        pass
 
-    async def start(self) -> None:
-        pass
-
-    async def stop(self) -> None:
-        pass
-
-    def tend(self, *, elected: bool) -> None:
-        pass
-
-    def on_calls(self, calls: Iterable[Call]) -> None:
-        pass
-
-    def may_admit(self, cases: int) -> str | None:
-        return None
+class Unlimited(Budget):
+    """Grants every call, for runs without paid calls."""

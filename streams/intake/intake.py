@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -192,7 +192,7 @@ class Intake:
         self.revoke()
         for number in numbers:
             p = self._news[number] = NewsPartition()
-            p.pumps = [asyncio.create_task(self._pump(number, p), name=f"intake-{number}")]
+            p.pumps = [asyncio.create_task(self._or_end(self._pump(number, p)), name=f"intake-{number}")]
 
     def halt(self) -> None:
         """Take no more news. Appends under way still complete and move the safe offset, for the last commit."""
@@ -209,46 +209,51 @@ class Intake:
         """Close the index of opened news."""
         self._before.close()
 
-    async def _pump(self, number: int, p: NewsPartition) -> None:
+    async def _or_end(self, pump: Coroutine[Any, Any, None]) -> None:
+        """Run a pump. An error of it ends the worker."""
         try:
-            p.opened, p.next_offset = await retry_while_unavailable(
-                lambda: self._before.of(number), f"news of partition {number}"
-            )
-            p.safe = p.next_offset
-            p.pumps.append(asyncio.create_task(self._pump_fresh(p), name=f"intake-fresh-{number}"))
-            while True:
-                record = await p.waiting.first()
-                if record.offset > p.next_offset:
-                    await self._read_gap(number, p, record.offset)
-                if record.offset == p.next_offset:
-                    await self._take(p, record)
-                    p.opened.take(record)
-                p.waiting.pop()
-                if p.held and p.waiting.is_low:
-                    p.held = False
-                    self._fetching.release(number)
-        except asyncio.CancelledError:
-            raise
+            await pump
         except Exception as exc:
             self._before.reset_if_damaged(exc)
             self._ending.fail(exc)
 
+    async def _pump(self, number: int, p: NewsPartition) -> None:
+        p.opened, p.next_offset = await retry_while_unavailable(
+            lambda: self._before.of(number), f"news of partition {number}"
+        )
+        p.safe = p.next_offset
+        p.pumps.append(asyncio.create_task(self._or_end(self._pump_fresh(p)), name=f"intake-fresh-{number}"))
+        while True:
+            record = await p.waiting.first()
+            if record.offset > p.next_offset:
+                await self._read_gap(number, p, record.offset)
+            if record.offset == p.next_offset:
+                await self._take(p, record)
+                p.opened.take(record)
+            p.waiting.pop()
+            if p.held and p.waiting.is_low:
+                p.held = False
+                self._fetching.release(number)
+
     async def _pump_fresh(self, p: NewsPartition) -> None:
-        try:
-            while True:
-                record = await p.waiting.next_fresh()
-                if record.offset >= p.next_offset:
-                    await self._overtake(p, record)
-        except asyncio.CancelledError:
-            raise
-        except Exception as exc:
-            self._before.reset_if_damaged(exc)
-            self._ending.fail(exc)
+        while True:
+            record = await p.waiting.next_fresh()
+            if record.offset >= p.next_offset:
+                await self._overtake(p, record)
+
+    def _read(self, record: Any) -> tuple[News, str, str | None, bool]:
+        """Return the news of a record, its case, the attempt's id if it was sent again, and whether it is authenticated.
+
+        Raises:
+            ContractError: it is no news, or claims a listed source without its mark.
+        """
+        news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
+        authenticated = self._authenticate(news)
+        return news, case_id_of(news, retries), retries, authenticated
 
     async def _overtake(self, p: NewsPartition, record: Any) -> None:
         try:
-            news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
-            authenticated, case = self._authenticate(news), case_id_of(news, retries)
+            news, case, retries, authenticated = self._read(record)
         except ContractError:
             return  # in its turn it becomes a dead letter
         if case in p.opened or self._right_partition(news) != record.partition:
@@ -260,12 +265,10 @@ class Intake:
         opening.add_done_callback(lambda task: self._early_done(p, done, task))
 
     def _early_done(self, p: NewsPartition, done: asyncio.Future[Any], task: asyncio.Future[Any]) -> None:
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            self._ending.fail(exc)
-        else:
+        if task.cancelled() or task.exception() is None:
             self.overtook += 1
             done.set_result(None)
-            self._advance(p)
+        self._done(p, task)
 
     async def _read_gap(self, number: int, p: NewsPartition, until: int) -> None:
         # A gap may be markers of a foreign transactional writer, or records that the stream dropped: check which.
@@ -285,8 +288,7 @@ class Intake:
             self._advance(p)
             return
         try:
-            news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
-            authenticated, case = self._authenticate(news), case_id_of(news, retries)
+            news, case, retries, authenticated = self._read(record)
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._write_dead_letter(record, exc))

@@ -9,8 +9,6 @@ and other folds add theirs. A worker also stores them on its disk, so that a sta
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,10 +23,13 @@ from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError
 from streams.journal import fold
 from streams.journal.fold import parse_record
-from streams.journal.fold_store import FoldStore, StoredFold, beside_the_loop, is_damage, version_of
+from streams.journal.fold_store import beside_the_loop
 from streams.journal.log import Log
 from streams.journal.retry import AWAY
+from streams.journal.stored_states import StateAt, StoredStates
 
+FILE = "tombstones.sqlite"
+_RULE = (acceptance.__file__, events.__file__, envelope.__file__, fold.__file__, __file__)
 _MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 STORE_WITHIN_S = 5.0
 _SLACK = 20_000
@@ -64,6 +65,13 @@ class _Stretch:
             self.marks.popleft()
 
 
+class KeptStretch(msgspec.Struct, frozen=True, array_like=True):
+    """A stretch without its end, as it is stored."""
+
+    first: int
+    marks: list[tuple[int, str]]
+
+
 class Tombstones:
     """The openings and ends near the end of each partition of a journal, as far as this process has read them."""
 
@@ -73,7 +81,8 @@ class Tombstones:
         self._of: dict[TopicPartition, _Stretch] = {}
         self._reading = asyncio.Lock()
         self._directory = directory
-        self._kept: TombstoneStore | None = None
+        self._stored: StoredStates[KeptStretch] | None = None
+        self._is_loaded = False
 
     def keep(self, tp: TopicPartition, accepted: AcceptedEvents) -> None:
         """Take over a fold's tombstones before it is discarded. The fold must have been loaded by :meth:`load`."""
@@ -100,10 +109,14 @@ class Tombstones:
         """
         starts = {tp: max(first[tp], a.position - TOMBSTONE_OFFSETS) for tp, a in accepted.items()}
         async with self._reading:  # so that concurrent callers read a range once
-            if self._directory is not None and self._kept is None and starts:
-                self._kept = TombstoneStore(self._log, next(iter(starts)).topic, self._directory)
-            if self._kept is not None and not self._kept.loaded:
-                self._of = await self._kept.load() | self._of
+            if self._directory is not None and self._stored is None and starts:
+                self._stored = StoredStates(self._directory, FILE, next(iter(starts)).topic, KeptStretch, *_RULE)
+            if self._stored is not None and not self._is_loaded:
+                stored = await self._stored.load(self._log)
+                self._of = {
+                    tp: _Stretch(at.state.first, at.state.marks, at.position) for tp, at in stored.items()
+                } | self._of
+                self._is_loaded = True
             for tp, start in starts.items():
                 known = self._of.get(tp)
                 if known is None or not known.first <= start <= known.end:
@@ -121,96 +134,31 @@ class Tombstones:
 
     async def store(self, folds: Mapping[TopicPartition, AcceptedEvents]) -> None:
         """Save the tombstones and those of these folds to disk. If that fails, the next start has more to read."""
-        if self._kept is not None and self._kept.loaded:
-            async with self._reading:
-                for tp, accepted in folds.items():
-                    self._take_over(tp, accepted, reading=False)
-                    await asyncio.sleep(0)  # let other tasks run between partitions
-                await self._kept.store(self._of)
+        if (stored := self._stored) is None or not self._is_loaded:
+            return
+        async with self._reading:
+            for tp, accepted in folds.items():
+                self._take_over(tp, accepted, reading=False)
+                await asyncio.sleep(0)  # let other tasks run between partitions
+            new = {
+                tp: StateAt(one.end, KeptStretch(one.first, list(one.marks)))
+                for tp, one in self._of.items()
+                if tp.topic == stored.topic and one.marks and not stored.reaches(tp, one.end)
+            }
+            ends = {tp: at.state.marks[-1][0] for tp, at in new.items()}
+            spans = {tp: (end, end + 1) for tp, end in ends.items()}
+            try:
+                async with asyncio.timeout(STORE_WITHIN_S):
+                    last = {tp: records[0] async for tp, records in self._log.replay(spans)}
+            except AWAY as exc:
+                log_of(__name__).warning(
+                    "tombstones are not stored on disk; the next start reads more of the journal", why=repr(exc)
+                )
+            else:
+                await beside_the_loop(lambda: stored.store({tp: new[tp] for tp in last}, last))
 
     def close(self) -> None:
         """Close the file."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = self._directory = None
-
-
-FILE = "tombstones.sqlite"
-_TABLES = "CREATE TABLE stretches (partition INTEGER PRIMARY KEY, stretch BLOB NOT NULL, digest BLOB NOT NULL)"
-_RULE = (acceptance.__file__, events.__file__, envelope.__file__, fold.__file__, __file__)
-_stretch = msgspec.msgpack.Decoder(tuple[int, list[tuple[int, str]]]).decode
-
-
-class TombstoneStore:
-    """The tombstones of one journal on the worker's disk."""
-
-    def __init__(self, log: Log, topic: str, directory: Path) -> None:
-        """Raises ConfigError as :class:`FoldStore` does."""
-        self._log, self._topic = log, topic
-        self._store = FoldStore(directory, FILE)
-        self._ends: dict[TopicPartition, int] = {}
-        self.loaded = False
-
-    async def load(self) -> dict[TopicPartition, _Stretch]:
-        """Return the stored tombstones; nothing if they are damaged or do not match the log."""
-        try:
-            self._fold = self._asked()
-            ends = await self._fold.begin(self._log, self._topic, await self._log.bounds(self._topic))
-            found = await beside_the_loop(lambda: self._read(ends))
-        except (sqlite3.DatabaseError, msgspec.MsgspecError, ValueError, TypeError) as exc:
-            if isinstance(exc, sqlite3.DatabaseError) and not is_damage(exc):
-                raise
-            log_of(__name__).warning("the stored tombstones are damaged; they are deleted and read again", why=str(exc))
-            self._store.reset()
-            self._fold = self._asked()
-            ends, found = {}, {}
-        self._ends, self.loaded = ends, True
-        return found
-
-    def _asked(self) -> StoredFold:
-        return self._store.fold("tombstones", version=version_of(*_RULE), tables=_TABLES)
-
-    def _read(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, _Stretch]:
-        found = {}
-        for partition, kept, digest in self._fold.rows.execute("SELECT * FROM stretches").fetchall():
-            tp = TopicPartition(self._topic, partition)
-            if digest != _digest(kept, ends.get(tp, -1)):
-                raise ValueError(f"the digest of partition {partition} is another one")
-            first, marks = _stretch(kept)
-            found[tp] = _Stretch(first, marks, ends[tp])
-        return found
-
-    async def store(self, known: Mapping[TopicPartition, _Stretch]) -> None:
-        """Store these stretches if they reach further than the stored ones."""
-        new = {
-            tp: (one.end, (one.first, tuple(one.marks)))
-            for tp, one in known.items()
-            if tp.topic == self._topic and one.marks and one.end > self._ends.get(tp, -1)
-        }
-        try:
-            spans = {tp: (marks[-1][0], marks[-1][0] + 1) for tp, (_, (_, marks)) in new.items()}
-            async with asyncio.timeout(STORE_WITHIN_S):
-                last = {tp: records[0] async for tp, records in self._log.replay(spans)}
-            await beside_the_loop(lambda: self._write({tp: new[tp] for tp in last}, last))
-        except (sqlite3.Error, *AWAY) as exc:
-            log_of(__name__).warning(
-                "tombstones are not stored on disk; the next start reads more of the journal", why=repr(exc)
-            )
-        else:
-            self._ends |= {tp: new[tp][0] for tp in last}
-
-    def _write(self, stretches: Mapping[TopicPartition, tuple[int, Any]], last: Mapping[TopicPartition, Any]) -> None:
-        with self._store.writing() as rows:
-            for tp, (end, stretch) in stretches.items():
-                kept = msgspec.msgpack.encode(stretch)
-                rows.execute(
-                    "INSERT OR REPLACE INTO stretches VALUES (?, ?, ?)", (tp.partition, kept, _digest(kept, end))
-                )
-                self._fold.reach(tp, end, last[tp])
-
-    def close(self) -> None:
-        self._store.close()
-
-
-def _digest(kept: bytes, end: int) -> bytes:
-    return hashlib.blake2b(b"%d:" % end + kept, digest_size=16).digest()
+        if self._stored is not None:
+            self._stored.close()
+            self._stored = self._directory = None

@@ -8,10 +8,9 @@ the replay's driver fulfils or declares a miss.
 
 from __future__ import annotations
 
-from streams.replay.asking import Miss, Need, reused_alone
 from streams.replay.change import Change
 from streams.replay.engine import Replay
-from streams.replay.outcome import Replayed, UsedCall
+from streams.replay.outcome import Miss, Need, Replayed, UsedCall, reused_alone
 from streams.replay.recording import Recorded, Recording, Recordings
 
 __all__ = [

@@ -23,10 +23,9 @@ from schemas import events as ev
 from schemas.calls import KIND_OF, Call, CallKind
 from schemas.config import Snapshot
 from schemas.effects import Effect, Failure
-from streams.replay.asking import Answer, Asking, Miss, Need
 from streams.replay.cursor import ReplayCursor
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
-from streams.replay.outcome import Execution, Replayed, Status, UsedCall
+from streams.replay.outcome import Answer, Asking, Execution, Miss, Need, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
 
 MAX_EVENTS = 200

@@ -1,13 +1,15 @@
-"""The result of a replay, and where it differs from the recording."""
+"""What a replay needs of its driver, and its result."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any, Literal
 
 import msgspec
 
 from schemas import events as ev
 from schemas.calls import Call, CallKind
+from schemas.effects import Effect
 from schemas.ids import canonical_json
 from schemas.signals import Signal
 from streams.replay.lookahead import LookAhead
@@ -69,3 +71,39 @@ def signal_bytes(end: ev.Event | None) -> bytes:
     if isinstance(end, ev.SignalSynthesized):
         return canonical_json(end.signal)
     return canonical_json(msgspec.structs.replace(end, calls=()) if end.calls else end)
+
+
+# The exchange between a replay and its driver
+
+
+class Need(msgspec.Struct, frozen=True):
+    """An effect without a recorded reply. ``stand_in``: the recorded calls that it replaces."""
+
+    effect: Effect
+    step: str
+    case: Any
+    request_hash: str
+    stand_in: tuple[Call, ...]
+    attempt: int
+
+
+class Miss(msgspec.Struct, frozen=True):
+    """The reply to a :class:`Need` that cannot be fulfilled: the case ends here, with this status."""
+
+    reason: str
+    status: Status = "miss"
+
+
+Answer = tuple[Call, ...] | Miss
+Asking = Generator[Need, Answer, Replayed]
+
+
+def reused_alone(asking: Asking) -> Replayed:
+    """Drive a replay with the recording alone: every need is a miss."""
+    try:
+        need = next(asking)
+        while True:
+            need = asking.send(Miss(f"{need.step} asks what was not recorded ({type(need.effect).__name__})"))
+    except StopIteration as stop:
+        result: Replayed = stop.value
+        return result

@@ -8,6 +8,7 @@ accepted.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -33,7 +34,6 @@ from streams.runtime.deadlines import Deadlines, cut_off
 from streams.runtime.partition import Partitions
 from streams.runtime.results import Results
 from streams.runtime.running import Running
-from streams.runtime.turns import Turns
 from streams.runtime.worker_slot import WorkerSlot
 
 T = TypeVar("T")
@@ -41,6 +41,10 @@ log = structlog.get_logger(__name__)
 
 HAND_BACK_S = 5.0
 """Maximum wait of a rebalance for the record that releases a suspect. Without it, the next owner assumes a crash."""
+LONGEST_S = 0.01
+"""After a longer turn of the loop, the next turn gets half as many computations."""
+MOST = 256
+"""Maximum number of computations in a turn."""
 
 
 class Dispatcher:
@@ -324,3 +328,45 @@ class Dispatcher:
         for case_id, partition in self._crash_isolation.released().items():
             if (case := self.case_of(partition, case_id)) is not None and partition in self._live_since:
                 self.dispatch(partition, case)
+
+
+class Turns:
+    """A queue of computations for the backlog. Each turn of the event loop runs a few of them.
+
+    Without it, one turn runs every computation that is ready: hundreds, of some milliseconds each, before one for fresh
+    news. The number in a turn adapts: one more after a short turn, half as many after a long one.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._admitted = 1
+        self._began: float | None = None
+
+    def add(self, compute: Callable[[], None]) -> None:
+        """Add a computation, which runs in one of the next turns."""
+        self._waiting.append(compute)
+        if self._began is None:
+            self._schedule()
+
+    async def wait(self) -> None:
+        """Wait for one of the next turns."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.add(lambda: None if turn.done() else turn.set_result(None))
+        await turn
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._began = loop.time()
+        loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        assert self._began is not None
+        took = asyncio.get_running_loop().time() - self._began
+        self._admitted = max(1, self._admitted // 2) if took > LONGEST_S else min(MOST, self._admitted + 1)
+        turn = [self._waiting.popleft() for _ in range(min(self._admitted, len(self._waiting)))]
+        if turn:
+            self._schedule()  # even if none waits now, to measure the length of this turn
+        else:
+            self._began = None
+        for compute in turn:
+            compute()

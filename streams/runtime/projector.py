@@ -145,7 +145,7 @@ class Projector:
             self._fold(record.partition, p, record)
             if p.ahead:
                 self._fold_ahead(record.partition, p)
-            if not p.live and p.accepted.position >= p.end:
+            if not p.live:
                 self._go_live(record.partition, p)
 
     @property
@@ -213,8 +213,7 @@ class Projector:
             for number in numbers if turn is self._turn else ():
                 p = self.partitions[number]
                 self._drain(number, p)
-                if p.waiting is None and not p.live and p.accepted.position >= p.end:
-                    self._go_live(number, p)
+                self._go_live(number, p)
         except Exception as exc:  # not CancelledError
             self._ending.fail(exc)
 
@@ -279,8 +278,7 @@ class Projector:
                 # The broker has no records there, so none are missing.
                 p.accepted.position = max(p.accepted.position, record.offset)
                 self._drain(number, p)
-                if p.waiting is None and not p.live and p.accepted.position >= p.end:
-                    self._go_live(number, p)
+                self._go_live(number, p)
             except Exception as exc:
                 self._ending.fail(exc)
 
@@ -289,6 +287,9 @@ class Projector:
         task.add_done_callback(self._fills.discard)
 
     def _go_live(self, number: int, p: Partition) -> None:
+        """Make the partition live if the fold has reached the end that was read at its assignment."""
+        if p.live or p.waiting is not None or p.accepted.position < p.end:
+            return
         p.live = True
         for q in p.quarantined.values():  # cases that the log has not closed yet
             self._listener.on_poison(q.record, q.stub, q.reason, q.why)

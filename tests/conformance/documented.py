@@ -1,6 +1,7 @@
-"""What each provider documents of its requests, as JSON Schemas: a field, a type or a value that is not here is refused.
+"""The documented requests of each provider as JSON Schemas, with the fields that our adapters send.
 
-``Document.source`` is the page that a schema was taken from, ``looked_up`` the day.
+A field, a type or a value that is not here is refused. An adapter that sends another field needs it here, from its
+documentation. ``Document.source`` is the page that a schema was taken from, ``looked_up`` the day.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 WORDS: Schema = {"type": "string", "minLength": 1}
 FLAG: Schema = {"type": "boolean"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
 OBJECT: Schema = {"type": "object"}
 
 
@@ -118,30 +117,12 @@ def _camel(name: str) -> str:
     return first + "".join(part.title() for part in others)
 
 
-_PART = closed(
-    text=TEXT,
-    thought=FLAG,
-    thoughtSignature=TEXT,
-    inlineData=OBJECT,
-    fileData=OBJECT,
-    functionCall=OBJECT,
-    functionResponse=OBJECT,
-    executableCode=OBJECT,
-    codeExecutionResult=OBJECT,
-    videoMetadata=OBJECT,
-    mediaResolution=OBJECT,
-    partMetadata=OBJECT,
-)
-_CONTENT = closed("parts", role=one_of("user", "model", "function"), parts=many(_PART, minItems=1))
+_CONTENT = closed("parts", role=one_of("user", "model", "function"), parts=many(closed(text=TEXT), minItems=1))
 _FUNCTION = closed(
     "name description",
     name={"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$"},
     description=TEXT,
-    parameters=OBJECT,
     parametersJsonSchema=OBJECT,
-    response=OBJECT,
-    responseJsonSchema=OBJECT,
-    behavior=one_of("UNSPECIFIED", "BLOCKING", "NON_BLOCKING"),
 )
 GEMINI_GENERATE = Document(
     "https://ai.google.dev/api/generate-content, by the types of google-genai 3.4.0",
@@ -150,81 +131,37 @@ GEMINI_GENERATE = Document(
         "contents",
         contents=many(_CONTENT, minItems=1),
         systemInstruction=_CONTENT,
-        cachedContent=TEXT,
-        store=FLAG,
-        serviceTier=one_of("unspecified", "flex", "standard", "priority"),
-        safetySettings=many(closed("category threshold", category=TEXT, threshold=TEXT)),
-        tools=many(
-            closed(
-                functionDeclarations=many(_FUNCTION, minItems=1),
-                googleSearch=OBJECT,
-                googleSearchRetrieval=OBJECT,
-                codeExecution=OBJECT,
-                urlContext=OBJECT,
-                googleMaps=OBJECT,
-                fileSearch=OBJECT,
-                computerUse=OBJECT,
-            )
-        ),
+        tools=many(closed(functionDeclarations=many(_FUNCTION, minItems=1))),
         toolConfig=closed(
             functionCallingConfig=closed(
                 mode=one_of("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"),
                 allowedFunctionNames=many(TEXT),
             ),
-            retrievalConfig=OBJECT,
-            includeServerSideToolInvocations=FLAG,
         ),
         generationConfig=closed(
-            stopSequences=many(TEXT, maxItems=5),
             responseMimeType=one_of("text/plain", "application/json", "text/x.enum"),
-            responseSchema=OBJECT,
             responseJsonSchema=OBJECT,
-            responseModalities=many(one_of("TEXT", "IMAGE", "AUDIO")),
             candidateCount=within(1, 8),
             maxOutputTokens=within(1, 65_536),
             temperature=within(0, 2, "number"),
-            topP=within(0, 1, "number"),
-            topK=WHOLE,
-            seed=WHOLE,
-            presencePenalty=NUMBER,
-            frequencyPenalty=NUMBER,
-            responseLogprobs=FLAG,
-            logprobs=within(0, 20),
-            enableEnhancedCivicAnswers=FLAG,
-            speechConfig=OBJECT,
             thinkingConfig=closed(
-                includeThoughts=FLAG,
                 thinkingBudget=within(-1, 2**31 - 1),
                 thinkingLevel=one_of("THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"),
             ),
-            imageConfig=OBJECT,
-            mediaResolution=TEXT,
         ),
     ),
 )
 _EMBED = closed(
-    "content",
+    "model content",
     model={"type": "string", "pattern": "^models/"},
     content=_CONTENT,
-    taskType=one_of(
-        "TASK_TYPE_UNSPECIFIED",
-        "RETRIEVAL_QUERY",
-        "RETRIEVAL_DOCUMENT",
-        "SEMANTIC_SIMILARITY",
-        "CLASSIFICATION",
-        "CLUSTERING",
-        "QUESTION_ANSWERING",
-        "FACT_VERIFICATION",
-        "CODE_RETRIEVAL_QUERY",
-    ),
-    title=TEXT,
+    taskType=one_of("SEMANTIC_SIMILARITY", "RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "FACT_VERIFICATION"),
     outputDimensionality=within(1, 3072),
 )
-GEMINI_EMBED = Document("https://ai.google.dev/api/embeddings#method:-models.embedcontent", "2026-11-23", _EMBED)
 GEMINI_EMBED_BATCH = Document(
     "https://ai.google.dev/api/embeddings#method:-models.batchembedcontents",
     "2026-11-23",
-    closed("requests", requests=many({**_EMBED, "required": ["model", "content"]}, minItems=1, maxItems=100)),
+    closed("requests", requests=many(_EMBED, minItems=1, maxItems=100)),
 )
 GEMINI_MODELS = Document(
     "https://ai.google.dev/api/models#method:-models.list",
@@ -232,7 +169,6 @@ GEMINI_MODELS = Document(
     closed(pageSize={"type": "string", "pattern": r"^\d{1,4}$"}, pageToken=TEXT, key=TEXT, alt=one_of("json")),
 )
 
-_NAMED = closed("name", name=TEXT)
 _TOOL = closed(
     "type function",
     type=one_of("function"),
@@ -241,15 +177,10 @@ _TOOL = closed(
         name={"type": "string", "pattern": r"^[A-Za-z0-9_-]{1,64}$"},
         description=TEXT,
         parameters=OBJECT,
-        strict={"type": ["boolean", "null"]},
+        strict=FLAG,
     ),
 )
-_MESSAGE = closed(
-    "role content",
-    role=one_of("developer", "system", "user", "assistant", "tool"),
-    content={"anyOf": [TEXT, many(closed("type text", type=one_of("text"), text=TEXT), minItems=1)]},
-    name=TEXT,
-)
+_MESSAGE = closed("role content", role=one_of("developer", "system", "user", "assistant", "tool"), content=TEXT)
 OPENAI_CHAT = Document(
     "https://platform.openai.com/docs/api-reference/chat/create, by its OpenAPI 2.3.0 "
     "(https://docs.rs/crate/openai-client-base/latest)",
@@ -258,41 +189,16 @@ OPENAI_CHAT = Document(
         "model messages",
         model=TEXT,
         messages=many(_MESSAGE, minItems=1),
-        stream={"type": ["boolean", "null"]},
+        stream=FLAG,
         max_tokens=within(1, 2**31 - 1),
         max_completion_tokens=within(1, 2**31 - 1),
         temperature=within(0, 2, "number"),
-        top_p=within(0, 1, "number"),
-        n=within(1, 128),
-        seed=WHOLE,
-        stop={"anyOf": [TEXT, many(TEXT, maxItems=4)]},
-        presence_penalty=within(-2, 2, "number"),
-        frequency_penalty=within(-2, 2, "number"),
-        logprobs=FLAG,
-        top_logprobs=within(0, 20),
-        logit_bias=OBJECT,
-        user=TEXT,
-        safety_identifier=TEXT,
-        prompt_cache_key=TEXT,
-        prompt_cache_retention=TEXT,
-        modalities=many(TEXT),
-        audio=OBJECT,
-        prediction=OBJECT,
-        stream_options=OBJECT,
-        web_search_options=OBJECT,
-        functions=many(OBJECT),
-        function_call={"anyOf": [TEXT, OBJECT]},
-        store={"type": ["boolean", "null"]},
-        metadata=OBJECT,
-        service_tier=one_of("auto", "default", "flex", "scale", "priority"),
-        verbosity=one_of("low", "medium", "high"),
         reasoning_effort=one_of("none", "minimal", "low", "medium", "high", "xhigh"),
-        parallel_tool_calls=FLAG,
         tools=many(_TOOL, minItems=1, maxItems=128),
         tool_choice={
             "anyOf": [
                 one_of("none", "auto", "required"),
-                closed("type function", type=one_of("function"), function=_NAMED),
+                closed("type function", type=one_of("function"), function=closed("name", name=TEXT)),
             ]
         },
         response_format={
@@ -302,11 +208,10 @@ OPENAI_CHAT = Document(
                     "type json_schema",
                     type=one_of("json_schema"),
                     json_schema=closed(
-                        "name",
+                        "name schema",
                         name={"type": "string", "pattern": r"^[A-Za-z0-9_-]{1,64}$"},
-                        description=TEXT,
                         schema=OBJECT,
-                        strict={"type": ["boolean", "null"]},
+                        strict=FLAG,
                     ),
                 ),
             ]
@@ -319,10 +224,9 @@ OPENAI_EMBEDDINGS = Document(
     closed(
         "model input",
         model=TEXT,
-        input={"anyOf": [WORDS, many(WORDS, minItems=1, maxItems=2048)]},
+        input=WORDS,
         encoding_format=one_of("float", "base64"),
         dimensions=within(1, 4096),
-        user=TEXT,
     ),
 )
 
@@ -334,25 +238,17 @@ TAVILY_SEARCH = Document(
     closed(
         "query",
         query=WORDS,
-        auto_parameters=FLAG,
         topic=one_of("general", "news", "finance"),
         search_depth=one_of("basic", "advanced", "fast", "ultra-fast"),
         chunks_per_source=within(1, 3),
         max_results=within(0, 20),
-        time_range=one_of("day", "week", "month", "year", "d", "w", "m", "y", None),
-        days=within(1, 10_000),
         start_date=_DAY,
         end_date=_DAY,
-        include_answer={"enum": [True, False, "basic", "advanced"]},
-        include_raw_content={"enum": [True, False, "markdown", "text"]},
+        include_answer=FLAG,
+        include_raw_content=FLAG,
         include_images=FLAG,
-        include_image_descriptions=FLAG,
-        include_favicon=FLAG,
         include_domains=many(WORDS),
-        exclude_domains=many(WORDS),
-        country=TEXT,
         include_usage=FLAG,
-        exact_match=FLAG,
     ),
 )
 BOCHA_SEARCH = Document(
@@ -369,9 +265,7 @@ BOCHA_SEARCH = Document(
         },
         summary=FLAG,
         include=TEXT,
-        exclude=TEXT,
         count=within(1, 50),
-        page=within(1, 10_000),
     ),
 )
 RAGFLOW_RETRIEVAL = Document(
@@ -381,19 +275,9 @@ RAGFLOW_RETRIEVAL = Document(
         "question",
         question=WORDS,
         dataset_ids=many(WORDS),
-        document_ids=many(WORDS),
         page=within(1, 10_000),
         page_size=within(1, 100),
         similarity_threshold=within(0, 1, "number"),
-        vector_similarity_weight=within(0, 1, "number"),
-        top_k=within(1, 100_000),
-        rerank_id=TEXT,
-        keyword=FLAG,
-        highlight=FLAG,
-        cross_languages=many(TEXT),
-        metadata_condition=OBJECT,
-        use_kg=FLAG,
-        toc_enhance=FLAG,
     ),
 )
 _DIGITS = {"type": "string", "pattern": r"^\d{1,5}$"}
@@ -401,8 +285,8 @@ ARXIV_QUERY = Document(
     "https://info.arxiv.org/help/api/user-manual.html",
     "2026-11-23",
     closed(
+        "search_query",
         search_query=WORDS,
-        id_list=TEXT,
         start=_DIGITS,
         max_results=_DIGITS,
         sortBy=one_of("relevance", "lastUpdatedDate", "submittedDate"),
@@ -423,7 +307,6 @@ GDELT_DOC = Document(
         enddatetime=_SECOND,
         maxrecords={"type": "string", "pattern": r"^(\d{1,2}|1\d\d|2[0-4]\d|250)$"},
         sort={"type": "string", "pattern": "(?i)^(datedesc|dateasc|tonedesc|toneasc|hybridrel)$"},
-        trans=TEXT,
     ),
 )
 SEARXNG_SEARCH = Document(
@@ -434,18 +317,9 @@ SEARXNG_SEARCH = Document(
         q=WORDS,
         format=one_of("json"),
         categories=TEXT,
-        engines=TEXT,
         language=TEXT,
         pageno=_DIGITS,
         time_range=one_of("", "day", "week", "month", "year"),
         safesearch=one_of("0", "1", "2"),
-        results_on_new_tab=one_of("0", "1"),
-        image_proxy=one_of("True", "False"),
-        autocomplete=TEXT,
-        enabled_plugins=TEXT,
-        disabled_plugins=TEXT,
-        enabled_engines=TEXT,
-        disabled_engines=TEXT,
-        theme=TEXT,
     ),
 )

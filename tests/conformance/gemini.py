@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 
 from tests.conformance.documented import (
-    GEMINI_EMBED,
     GEMINI_EMBED_BATCH,
     GEMINI_GENERATE,
     GEMINI_MODELS,
@@ -33,7 +32,6 @@ from tests.infra.fakes.server import Received, Say
 _PATH = re.compile(r"^/(?:v1|v1beta)/models(?:/(?P<model>[\w.-]+)(?::(?P<method>\w+))?)?$")
 _METHODS: dict[str, Document] = {
     "generateContent": GEMINI_GENERATE,
-    "embedContent": GEMINI_EMBED,
     "batchEmbedContents": GEMINI_EMBED_BATCH,
 }
 THOUGHT_TOKENS = {"MINIMAL": 40, "LOW": 300, "MEDIUM": 1_200, "HIGH": 6_000}
@@ -176,12 +174,10 @@ class GeminiServer(ConformanceServer):
         place = _PATH.match(path_of(request))
         assert place is not None
         body = _read(request)
-        asked = body.get("requests", [body])
+        asked = body["requests"]
         made = [_vector(one, one.get("outputDimensionality", 3072)) for one in asked]
         tokens = sum(_tokens(part) for one in asked for part in one["content"]["parts"])
         self.charge(Decimal(EMBEDDERS[place["model"]]) * tokens / _PER_MTOK, request, prompt=tokens)
-        if "requests" not in body:
-            return Say({"embedding": {"values": made[0]}, "usageMetadata": {"promptTokenCount": tokens}})
         return gemini_vectors(*made, tokens=tokens)
 
     def _thought(self, request: Received) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -270,11 +266,8 @@ def _thinking_fault(model: Model, body: dict[str, Any]) -> str | None:
 
 def _structure_fault(model: Model, body: dict[str, Any]) -> str | None:
     config = body.get("generationConfig", {})
-    asked = [name for name in ("responseSchema", "responseJsonSchema") if name in config]
-    if len(asked) == 2:
-        return "Only one of response_schema and response_json_schema can be set."
     as_json = config.get("responseMimeType") == "application/json"
-    if asked and not as_json:
+    if "responseJsonSchema" in config and not as_json:
         return "A compatible response_mime_type must be set with a response schema: application/json."
     if as_json and body.get("tools") and not model.levels:
         return "Function calling with a response mime type: 'application/json' is unsupported"
@@ -285,8 +278,6 @@ def _function_fault(body: dict[str, Any]) -> str | None:
     declared = [f for tool in body.get("tools", []) for f in tool.get("functionDeclarations", [])]
     calling = body.get("toolConfig", {}).get("functionCallingConfig", {})
     allowed = calling.get("allowedFunctionNames", [])
-    if any("parameters" in f and "parametersJsonSchema" in f for f in declared):
-        return "parameters and parameters_json_schema are mutually exclusive."
     if allowed and calling.get("mode") not in {"ANY", "VALIDATED"}:
         return "allowed_function_names should be set only when the mode is ANY or VALIDATED."
     strange = set(allowed) - {f["name"] for f in declared}
@@ -321,12 +312,12 @@ def _parts(body: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     if calling.get("mode") == "ANY":
         names = calling.get("allowedFunctionNames") or [declared[0]["name"]]
         chosen = next(f for f in declared if f["name"] == names[0])
-        args = example_of(chosen.get("parametersJsonSchema") or chosen.get("parameters") or {})
+        args = example_of(chosen["parametersJsonSchema"])
         return ({"functionCall": {"name": chosen["name"], "args": args}, "thoughtSignature": "dGhvdWdodA=="},)
-    schema = config.get("responseJsonSchema") or config.get("responseSchema")
-    said = orjson.dumps(example_of(schema)).decode() if schema else "The reserves are whole, said the company."
-    thought = {"text": "The company is the source.", "thought": True}
-    return (thought, {"text": said}) if config.get("thinkingConfig", {}).get("includeThoughts") else ({"text": said},)
+    schema = config.get("responseJsonSchema")
+    return (
+        {"text": orjson.dumps(example_of(schema)).decode() if schema else "The reserves are whole, said the company."},
+    )
 
 
 def _vector(asked: dict[str, Any], dimensions: int) -> list[float]:

@@ -520,7 +520,3 @@ OPENAI_VECTORS = (
         edited(lambda b: b["data"][0].update(embedding=[1.0])),
     ),
 )
-MODEL_ROWS = (
-    *(*GEMINI_ANSWERS, *GEMINI_THINKING, *GEMINI_REFUSALS, *GEMINI_VECTORS),
-    *(*OPENAI_ANSWERS, *OPENAI_DIALECTS, *OPENAI_REFUSALS, *OPENAI_VECTORS),
-)

@@ -80,15 +80,13 @@ class OpenAIServer(ConformanceServer):
         )
 
     def vectors(self, request: Received) -> Say:
-        """Return a vector for each text."""
+        """Return a vector for the text."""
         body = orjson.loads(request.body)
-        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         price, size = EMBEDDERS[body["model"]]
-        size = body.get("dimensions", size)
-        made = [[1.0, 1.0 / (1 + len(text)), *([0.0] * (size - 2))] for text in texts]
-        tokens = sum(_tokens(text) for text in texts)
+        made = [1.0, 1.0 / (1 + len(body["input"])), *([0.0] * (body.get("dimensions", size) - 2))]
+        tokens = _tokens(body["input"])
         self.charge(Decimal(price) * tokens / _PER_MTOK, request, prompt=tokens)
-        return openai_vectors(*made, tokens=tokens, model=body["model"])
+        return openai_vectors(made, tokens=tokens, model=body["model"])
 
     def _charge(self, request: Received, model: str, usage: dict[str, Any]) -> None:
         price = {**REASONING, **PLAIN}[model]

@@ -225,4 +225,3 @@ SEARXNG_ROWS = (
         edited(lambda body: body.update(results=[], unresponsive_engines=[["bing news", "timeout"]])),
     ),
 )
-SEARCH_ROWS = (*TAVILY_ROWS, *BOCHA_ROWS, *RAGFLOW_ROWS, *ARXIV_ROWS, *GDELT_ROWS, *SEARXNG_ROWS)

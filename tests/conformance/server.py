@@ -40,7 +40,6 @@ class ConformanceServer(FakeServer, ABC):
     """
 
     key = "secret-key"
-    unit_usd = Decimal(0)
 
     def __init__(self, situation: Situation | None = None) -> None:
         super().__init__(Say())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,9 +10,36 @@ from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import On, Step, StepRequest, needed, only_reply
 from agents.graphs import NEWS
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
 from schemas import events as ev
 from schemas.effects import ModelReply
-from tests.plain_graph import plain_registry, plain_signal
+from tests.plain_graph import plain_registry, plain_signal, ports_of
+
+
+class Gate(Simulated):
+    """A provider that answers nothing that ``holds`` is true of before ``opened`` is set.
+
+    ``asked``: how often it was asked such a thing; ``given_up``: how often the answer was not waited for.
+    """
+
+    def __init__(self, holds: Callable[[Any], bool] = lambda _effect: True) -> None:
+        super().__init__()
+        self._holds, self.opened = holds, asyncio.Event()
+        self.asked = self.given_up = 0
+
+    async def perform(self, effect: Any) -> Answer:
+        if self._holds(effect):
+            self.asked += 1
+            try:
+                await self.opened.wait()
+            except asyncio.CancelledError:
+                self.given_up += 1
+                raise
+        return await super().perform(effect)
+
+    def ports(self) -> Ports:
+        return ports_of(self)
 
 
 class Written:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 
+from infra.kafka.topics import topic_specs
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import ModelReply
 from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
-from schemas.topics import partition_of
+from schemas.topics import Topics, partition_of
 from streams.journal.clock import utc_now
 from tests.plain_graph import DRAFT
-from tests.streams.world import QUICK, World, news
+from tests.streams.memory_log import MemoryLog, MemoryRecord
+from tests.streams.world import QUICK, World, news, news_record
 
 Headers = list[tuple[str, bytes]]
 TRIAGED = ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="test", rollout_bucket=0.0)
@@ -58,7 +61,28 @@ def paid_call(request: str) -> Call:
     )
 
 
-async def write(world: World, case: str, value: bytes | None, headers: Headers) -> int:
+class MemoryWorld:
+    """The topics of an installation in memory: what a test writes to a :class:`World` by hand it can write here."""
+
+    def __init__(self, partitions: int = 2) -> None:
+        self.topics, self.partitions = Topics("m."), partitions
+        self.log = MemoryLog(
+            {topic: count for topic, (count, _) in topic_specs(self.topics, partitions=partitions).items()}
+        )
+        self.producer = self
+
+    async def publish(self, *items: Any) -> None:
+        for item in items:
+            key, value = news_record(item)
+            self.log.append(self.topics.news, 0, key=key, value=value)
+
+    async def send_and_wait(self, topic: str, value: bytes | None = None, **more: Any) -> MemoryRecord:
+        """Append a record to this partition, by default the first one."""
+        at = self.log.append(topic, number := more.pop("partition", 0), value=value, **more)
+        return MemoryRecord(topic, number, at, 0, more.get("key"), value, more.get("headers") or ())
+
+
+async def write(world: World | MemoryWorld, case: str, value: bytes | None, headers: Headers) -> int:
     """Append a record to the case's journal partition; return its offset."""
     number = partition_of(case, world.partitions)
     sent = await world.producer.send_and_wait(

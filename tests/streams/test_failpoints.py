@@ -44,18 +44,6 @@ def test_a_process_dies_at_the_failpoint_that_was_named_and_at_no_other(tmp_path
     assert (done.returncode, done.stdout.split()) == (-signal.SIGKILL, ["unharmed", "armed"]), done.stderr
 
 
-def test_an_action_other_than_death_is_done_at_every_hit_until_it_is_disarmed() -> None:
-    seen: list[str] = []
-    failpoints.arm(failpoints.DRAINED, lambda: seen.append("drained"))
-    try:
-        failpoints.hit(failpoints.DRAINED)
-        failpoints.hit(failpoints.DRAINED)
-    finally:
-        failpoints.disarm(failpoints.DRAINED)
-    failpoints.hit(failpoints.DRAINED)
-    assert seen == ["drained", "drained"]
-
-
 def test_a_name_that_is_no_failpoint_is_refused_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match="effect:before"):
         failpoints.arm("no such place")

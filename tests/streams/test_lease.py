@@ -72,18 +72,6 @@ async def test_others_that_come_and_go_do_not_interrupt_the_holder(world: World)
         assert (holder.begun, holder.works) == (1, True)
 
 
-async def test_a_member_that_joins_all_the_same_does_not_interrupt_the_holder_that_keeps_the_partition(
-    world: World,
-) -> None:
-    async with Candidate(world).running() as holder:
-        await world.until(lambda: holder.works)
-        member = member_of(holder)
-        await member.on_partitions_revoked({"publisher-lease-0"})  # what a rebalance begins with
-        await member.on_partitions_assigned(member._consumer.assignment())
-        await asyncio.sleep(0)
-        assert (holder.begun, holder.works, holder.lease.lost.is_set()) == (1, True, False)
-
-
 async def test_a_busy_event_loop_does_not_cost_the_holder_its_lease(world: World) -> None:
     async with Candidate(world).running() as holder:
         await world.until(lambda: holder.works)

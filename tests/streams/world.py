@@ -82,7 +82,7 @@ class World:
         """Write news: a text or number for a plain item, a dict of fields to change, or raw bytes."""
         sent = []
         for item in items:
-            key, value = _news_record(item)
+            key, value = news_record(item)
             where = (murmur2(key) & 0x7FFFFFFF) % self.partitions if partition is None else partition
             sent.append(await self.producer.send(self.topics.news, value, key=key, partition=where))
         for future in sent:
@@ -248,7 +248,8 @@ def by_the_listener(item: dict[str, Any], key: bytes = KEY) -> dict[str, Any]:
     return fields
 
 
-def _news_record(item: Any) -> tuple[bytes, bytes]:
+def news_record(item: Any) -> tuple[bytes, bytes]:
+    """Key and value of an item, given as :meth:`World.publish` takes it."""
     if isinstance(item, bytes):
         return b"raw", item
     fields = item if isinstance(item, dict) else news(item)

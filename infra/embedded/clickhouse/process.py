@@ -1,8 +1,6 @@
 """Entry point of the embedded ClickHouse process: enters the sandbox, then loads and serves the engine.
 
-    python -m infra.embedded.clickhouse.process --data-dir DIR --port 8123 <<< '[{"name": "default", "password": "…"}]'
-
-It enters the sandbox before it loads the engine's library, because the sandbox restricts only threads that start
+``server.py`` starts it, with the socket and the directory's lock inherited. It enters the sandbox before it loads the engine's library, because the sandbox restricts only threads that start
 afterwards. If the kernel has Landlock, this process can write only to the engine's folder, the spool and ``/dev/null``,
 can read only these and the files that a program needs, and cannot open TCP connections. It receives no secret that it
 does not need: only the environment variables that programs need, and the users on standard input, which neither ``ps``
@@ -21,9 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse.access import write_access
-from infra.embedded.clickhouse.wire import EngineUser, default_memory_bytes, loopback_socket
+from infra.embedded.clickhouse.wire import EngineUser
 from infra.landlock import confine, program_files
 from schemas.errors import ConfigError
 
@@ -32,22 +29,12 @@ def main() -> None:
     """Run the server. Exits with status 1 and one line on standard error if it cannot start."""
     parser = argparse.ArgumentParser(prog="clickhouse_process", description="ClickHouse's engine over HTTP.")
     parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
-    parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")
-    parser.add_argument("--listen-fd", type=int, help="a bound socket that was inherited, instead of --port")
-    parser.add_argument("--lock-fd", type=int, help="the directory's lock that was inherited")
-    parser.add_argument("--memory-bytes", type=int, default=default_memory_bytes(), help="engine's limit")
+    parser.add_argument("--listen-fd", type=int, required=True, help="a bound socket that was inherited")
+    parser.add_argument("--memory-bytes", type=int, required=True, help="engine's limit")
     options = parser.parse_args()
+    users = msgspec.json.decode(sys.stdin.buffer.read(), type=list[EngineUser])
     try:
-        users = msgspec.json.decode(sys.stdin.buffer.read() or b'[{"name":"default"}]', type=list[EngineUser])
-        if options.lock_fd is None:
-            DirectoryLock(options.data_dir, what="ClickHouse").acquire()
-        if options.listen_fd is not None:
-            listener = socket.socket(fileno=options.listen_fd)
-        else:
-            listener = loopback_socket(options.port)
-        _run(options.data_dir.resolve(), listener, users, options.memory_bytes)
-    except msgspec.DecodeError as exc:
-        sys.exit(f'the users on standard input are wrong ({exc}): write [{{"name": "default", "password": "…"}}]')
+        _run(options.data_dir.resolve(), socket.socket(fileno=options.listen_fd), users, options.memory_bytes)
     except (ConfigError, RuntimeError) as exc:
         sys.exit(f"clickhouse_process: {exc}")
 

@@ -93,17 +93,12 @@ def request_of(
 ) -> Request:
     settings = {k: v for k, v in fields.items() if k not in NOT_SETTINGS and not k.startswith("param_")}
     database = fields.get("database") or http.headers.get("X-ClickHouse-Database") or ""
-    readonly = user.readonly
     if user.databases:
-        readonly = 1
         _refuse_outside(user, database, statement)
-        settings = settings_for(user, settings)
-    else:
-        settings.update(user.settings)
-    # Like ClickHouse for GET: following a link must not write.
-    if readonly := readonly or (2 if http.method in ("GET", "HEAD") else 0):
+        settings = settings_for(user, settings) | {"readonly": "1"}
+    elif http.method in ("GET", "HEAD"):  # like ClickHouse: following a link must not write
         settings.pop("readonly", None)
-        settings["readonly"] = str(readonly)
+        settings["readonly"] = "2"
     shape = fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated"
     _refuse_bytes([database, *fields, *fields.values()])
     if not _FORMAT.match(shape):

@@ -101,7 +101,7 @@ class EmbeddedClickHouse:
             path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
             command = [sys.executable, "-P", "-m", "infra.embedded.clickhouse.process"]
             command += ["--data-dir", str(self.data_dir), "--memory-bytes", str(self._memory_bytes)]
-            command += ["--listen-fd", str(listener.fileno()), "--lock-fd", str(self._lock.fd)]
+            command += ["--listen-fd", str(listener.fileno())]
             self._child = ChildProcess(
                 "ClickHouse",
                 command,

@@ -61,16 +61,14 @@ _BINARY = ("Native", "RowBinary", "ORC", "Avro", "MsgPack", "BSON", "Npy", "Prot
 
 
 class EngineUser(msgspec.Struct, frozen=True):
-    """A user who may send statements, with the settings of those statements.
+    """A user who may send statements: any, or with ``databases`` only statements that read those databases.
 
-    ``settings`` are set after the request's own, so a request cannot loosen them at its start. ``readonly`` (0 writes,
-    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement undo it. ``databases``
-    restricts the user to reading those databases, within ``infra.embedded.clickhouse.access``; empty = everything.
+    What a restricted user may do is in ``infra.embedded.clickhouse.access``. ``settings`` are that user's limits, which
+    no request can loosen.
     """
 
     name: str
     password: str = ""
-    readonly: int = 0
     settings: dict[str, str] = {}
     databases: tuple[str, ...] = ()
 

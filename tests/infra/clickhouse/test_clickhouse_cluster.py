@@ -6,7 +6,6 @@ The embedded engine has no Keeper: how replicas follow each other is not tested 
 from __future__ import annotations
 
 import re
-from uuid import uuid4
 
 import pytest
 
@@ -55,20 +54,6 @@ async def test_the_engine_parses_every_migration_for_a_cluster(empty: ClickHouse
             (row,) = (await client.query("SELECT formatQuery({sql:String})", {"sql": query})).rows
             assert len(re.findall(r"ON CLUSTER news\b", row[0])) == 1, statement
             assert not re.search(r"ENGINE = (?!Replicated)\w*MergeTree|non_replicated", row[0]), statement
-
-
-async def test_the_engine_takes_the_arguments_of_every_replicated_table_and_then_asks_for_keeper(
-    clickhouse: ClickHouse,
-) -> None:
-    tables = [statement for statement in STATEMENTS if statement.startswith("CREATE TABLE")]
-    assert len(tables) >= 15
-    for statement in tables:
-        # A query on a cluster carries a UUID, and the servers of a cluster have a path and a name of their replica.
-        sql = on_cluster(statement, "news").replace("ON CLUSTER `news`", f"UUID '{uuid4()}'")
-        sql = re.sub(r"(NOT EXISTS \w+)", r"\1_replicated", sql, count=1)
-        sql = re.sub(r"(Replicated\w+)(\()?", lambda m: f"{m[1]}('/path', 'replica'{', ' if m[2] else ')'}", sql)
-        with pytest.raises(PermanentError, match="without ZooKeeper"):
-            await clickhouse.command(sql)
 
 
 async def test_a_migration_of_a_cluster_that_the_server_does_not_know_says_so(empty: ClickHouse) -> None:

@@ -15,7 +15,7 @@ from schemas.effects import Failure, FindSignals, Reply, SignalsReply
 from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
-from tests.infra.fakes.server import FakeServer, Say, StaySilent
+from tests.infra.fakes.server import FakeServer, StaySilent
 
 DAY = timedelta(days=1)
 
@@ -152,12 +152,6 @@ async def test_a_clickhouse_that_is_away_or_silent_is_unavailable() -> None:
 async def test_a_database_that_is_not_there_yet_is_unavailable(empty: ClickHouse) -> None:
     reply = await perform(FoundSignals(empty, timeout_s=30.0))
     assert isinstance(reply, Failure) and reply.kind == "unavailable"
-
-
-async def test_something_else_at_the_address_is_unavailable() -> None:
-    async with FakeServer(Say(b"<html>hello</html>")) as server:
-        page = await unavailable(connect(server.url, database="x"))
-    assert page.kind == "unavailable"
 
 
 async def test_when_clickhouse_is_back_it_is_asked_again(clickhouse: ClickHouse) -> None:

@@ -107,14 +107,6 @@ async def test_nothing_is_paid_while_clickhouse_is_away(empty: ClickHouse) -> No
     assert (answer.reply.kind, answer.cost_usd, paid.asked) == ("unavailable", Decimal(0), [])
 
 
-async def test_nothing_is_paid_while_the_tables_are_missing(empty: ClickHouse) -> None:
-    paid = Paid({NEWS: [1, 0, 0]})
-    async with connect(empty.address, database="default") as bare:
-        answer = await ClickHouseMemory(bare, embedder=paid, timeout_s=30.0).perform(asking())
-    assert isinstance(answer.reply, Failure)
-    assert (answer.reply.kind, answer.cost_usd, paid.asked) == ("unavailable", Decimal(0), [])
-
-
 async def test_a_subjects_past_and_a_text_without_letters_cost_nothing(clickhouse: ClickHouse) -> None:
     paid = Paid({})
     memory = ClickHouseMemory(clickhouse, embedder=paid, timeout_s=30.0)

@@ -157,27 +157,26 @@ def test_doctor_says_whether_the_engine_is_fenced() -> None:
 # Bodies that unpack to more than they are
 
 
+BOMB = gzip.compress(bytes(64 * MIB), 1)
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "lz4", "zstd", "punycode"])
 async def test_a_compressed_body_is_refused_before_it_is_read(analyst: httpx.AsyncClient, encoding: str) -> None:
-    bomb = gzip.compress(bytes(64 * MIB))
-    refused = await analyst.post("/", content=bomb, headers={"Content-Encoding": encoding})
+    refused = await analyst.post("/", content=BOMB, headers={"Content-Encoding": encoding})
     assert (refused.status_code, refused.headers["X-ClickHouse-Exception-Code"]) == (501, "48")
     assert "send the body uncompressed" in refused.text
     assert (await analyst.post("/", content=b"SELECT 1", headers={"Content-Encoding": "identity"})).text == "1\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("inner", ["gzip", "deflate", "base64", "quoted-printable"])
+@pytest.mark.parametrize("inner", ["gzip", "quoted-printable"])
 async def test_a_part_of_a_form_is_taken_as_it_is(analyst: httpx.AsyncClient, inner: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="query"\r\nContent-Encoding: ' + inner.encode()
     body += b"\r\nContent-Transfer-Encoding: " + inner.encode() + b"\r\n\r\n"
     form = {"Content-Type": "multipart/form-data; boundary=b"}
     taken = await analyst.post("/", content=body + b"SELECT 'as it is'\r\n--b--\r\n", headers=form)
     assert taken.text == "as it is\n"
-    large = await analyst.post(
-        "/", content=body + gzip.compress(bytes(512 * MIB))[: 5 * MIB] + b"\r\n--b--\r\n", headers=form
-    )
-    assert large.status_code in (400, 413)
+    large = await analyst.post("/", content=body + BOMB + b"\r\n--b--\r\n", headers=form)
+    assert large.status_code == 400
     endless = await analyst.post("/", content=body + b" " * (5 * MIB) + b"\r\n--b--\r\n", headers=form)
     assert (endless.status_code, endless.headers["X-ClickHouse-Exception-Code"]) == (413, "229")
 

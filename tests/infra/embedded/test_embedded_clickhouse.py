@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,8 +19,7 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
-from schemas.errors import ConfigError
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from tests.small_disk import fill, small_disk
 
 __all__ = ["small_disk"]
@@ -33,11 +29,7 @@ DEDUP = "ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_win
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
-    users = (
-        EngineUser("default"),
-        EngineUser("analyst", password="s3cret", readonly=2, settings={"max_execution_time": "5"}),
-    )
-    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("engine"), users=users, memory_bytes=1024**3)
+    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("engine"), memory_bytes=1024**3)
     asyncio.run(engine.start())
     yield engine
     asyncio.run(engine.stop())
@@ -93,15 +85,6 @@ def test_values_of_every_type_we_store_come_back_as_they_went_in(client: Client)
     assert [list(found) for found in back] == [row, unknown_cost]
 
 
-def test_parameters_are_bound_by_the_engine_and_never_become_sql(client: Client) -> None:
-    tricky = "it's a\ttab, a\nline and a \\ with {x:String}"
-    found = client.query(
-        "SELECT {x:String}, {n:UInt64} + 1, {list:Array(String)}",
-        parameters={"x": tricky, "n": 41, "list": ["a'b", "c"]},
-    )
-    assert found.result_rows == [(tricky, 42, ["a'b", "c"])]
-
-
 def test_parameters_may_be_as_long_as_a_list_of_many_ids(client: Client) -> None:
     ids = [f"case-{n:06}" for n in range(20_000)]
     found = client.query("SELECT length({ids:Array(String)})", parameters={"ids": ids})
@@ -121,24 +104,6 @@ def test_settings_written_in_the_insert_itself_count_too(client: Client) -> None
     for _ in range(2):
         client.raw_query("INSERT INTO inline SETTINGS insert_deduplication_token = 't' FORMAT CSV\n5\n")
     assert client.command("SELECT count() FROM inline") == 1
-
-
-def test_final_shows_the_first_version_of_a_replacing_table(client: Client) -> None:
-    client.command(
-        "CREATE TABLE latest (id UInt64, version UInt64, s String) ENGINE = ReplacingMergeTree(version) ORDER BY id"
-    )
-    for version, text in ((2, "new"), (1, "old")):
-        client.insert("latest", [[7, version, text]])
-    assert client.query("SELECT id, s FROM latest FINAL").result_rows == [(7, "new")]
-
-
-def test_a_wrong_statement_gives_the_engines_own_text(client: Client) -> None:
-    with pytest.raises(DatabaseError, match=r"(?s)Code: 62.*Syntax error.*SYNTAX_ERROR"):
-        client.query("SELEC 1")
-    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
-        client.query("SELECT * FROM no_such_table")
-    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
-        client.raw_insert("no_such_table", insert_block=b"1\n", fmt="CSV")
 
 
 async def test_an_insert_that_cannot_be_parsed_stores_nothing(client: Client, http: httpx.AsyncClient) -> None:
@@ -179,13 +144,6 @@ async def test_what_a_full_disk_refused_is_there_once_when_it_is_sent_again(smal
             assert client.command("SELECT count() FROM scratch.full") == len(rows)
     finally:
         await server.stop()
-
-
-async def test_the_async_client_works_alike(server: EmbeddedClickHouse) -> None:
-    client = await clickhouse_connect.get_async_client(host=server.host, port=server.port)
-    async with client:
-        answer = await client.query("SELECT number FROM numbers(100000)")
-        assert answer.row_count == 100_000
 
 
 async def test_raw_http_answers_in_the_format_that_was_asked_for(http: httpx.AsyncClient) -> None:
@@ -296,28 +254,6 @@ async def test_what_a_server_refuses_over_http_is_refused_here(
     assert reply.status_code >= 400
 
 
-async def test_a_get_cannot_write(client: Client, http: httpx.AsyncClient) -> None:
-    reply = await http.get("/", params={"query": "DROP DATABASE scratch"})
-    assert reply.headers["X-ClickHouse-Exception-Code"] == "164"
-    assert client.command("EXISTS DATABASE scratch") == 1
-
-
-async def test_users_need_their_password_and_keep_to_their_rights(
-    client: Client, http: httpx.AsyncClient, server: EmbeddedClickHouse
-) -> None:
-    key = {"X-ClickHouse-User": "analyst", "X-ClickHouse-Key": "s3cret"}
-    for headers, auth in ((key, None), ({}, ("analyst", "s3cret"))):
-        reply = await http.post("/", content="SELECT getSetting('max_execution_time')", headers=headers, auth=auth)
-        assert reply.text == "5\n"
-        refused = await http.post("/?readonly=0", content="DROP DATABASE scratch", headers=headers, auth=auth)
-        assert refused.headers["X-ClickHouse-Exception-Code"] == "164"
-    for auth in (("analyst", "wrong"), ("nobody", ""), ("default", "guess")):
-        reply = await http.post("/", content="SELECT 1", auth=auth)
-        assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (403, "516")
-    with connected(server, username="analyst", password="s3cret") as analyst:
-        assert analyst.command("SELECT 1") == 1
-
-
 @pytest.mark.parametrize("header", [{"Host": "rebound.example:8123"}, {"Origin": "https://page.example"}])
 async def test_a_web_page_cannot_reach_the_engine_through_the_browser(
     http: httpx.AsyncClient, header: dict[str, str]
@@ -388,41 +324,3 @@ async def test_what_was_acknowledged_survives_a_sigkill(tmp_path: Path) -> None:
             assert client.command("SELECT count() FROM kept") == 2
         last = engine.pid
     assert not psutil.pid_exists(last)
-
-
-async def test_a_second_server_on_the_directory_is_refused(server: EmbeddedClickHouse) -> None:
-    second = EmbeddedClickHouse(server.data_dir)
-    with pytest.raises(ConfigError, match=r"already runs on .*Stop that one first"):
-        await second.start()
-    await second.stop()
-    with connected(server) as client:
-        assert client.command("SELECT 1") == 1
-
-
-async def test_a_taken_port_is_named(server: EmbeddedClickHouse, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"port {server.port}"):
-        await EmbeddedClickHouse(tmp_path, port=server.port).start()
-
-
-def test_the_engine_dies_with_a_parent_that_was_killed(tmp_path: Path) -> None:
-    program = (
-        "import asyncio, sys, pathlib\n"
-        "from infra.embedded.clickhouse.server import EmbeddedClickHouse\n"
-        "async def main():\n"
-        "    server = EmbeddedClickHouse(pathlib.Path(sys.argv[1]))\n"
-        "    await server.start()\n"
-        "    print(server.pid, flush=True)\n"
-        "    await asyncio.Event().wait()\n"
-        "asyncio.run(main())\n"
-    )
-    root = str(Path(__file__).resolve().parents[3])
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": root},
-    ) as parent:
-        assert parent.stdout is not None
-        child = psutil.Process(int(parent.stdout.readline()))
-        parent.send_signal(signal.SIGKILL)
-    child.wait(timeout=10)
-    assert not child.is_running()

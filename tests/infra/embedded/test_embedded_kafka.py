@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -69,17 +68,6 @@ async def read_all(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
         return values
     finally:
         await consumer.stop()
-
-
-@pytest.mark.slow
-async def test_a_record_survives_a_stop_and_a_start_on_the_same_directory(tmp_path: Path) -> None:
-    first = EmbeddedKafka(tmp_path / "data, with a comma")
-    async with first:
-        await create_topic(first, "kept")
-        await append(first, "kept", b"before the stop")
-    assert not first.running
-    async with EmbeddedKafka(tmp_path / "data, with a comma") as second:
-        assert await read_all(second, "kept") == [b"before the stop"]
 
 
 @pytest.mark.slow
@@ -284,14 +272,3 @@ async def test_a_child_that_is_never_ready_is_killed_and_says_why(tmp_path: Path
     with pytest.raises(ConfigError, match=r"(?s)slow was not ready within 0.3 s.*still thinking"):
         await child.wait_until(never, timeout_s=0.3)
     assert child.returncode == -signal.SIGKILL
-
-
-@pytest.mark.slow
-async def test_many_brokers_start_side_by_side_on_ports_of_their_own(tmp_path: Path) -> None:
-    servers = [EmbeddedKafka(tmp_path / name) for name in ("one", "two")]
-    try:
-        await asyncio.gather(*(server.start() for server in servers))
-        assert len({server.bootstrap for server in servers}) == 2
-    finally:
-        for server in servers:
-            server.kill()

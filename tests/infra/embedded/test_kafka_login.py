@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,11 +19,7 @@ from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import CreateTopicsRequest_v2
 
-from infra.embedded.child import ChildProcess, free_ports
-from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
-from infra.embedded.kafka.java import find_java
 from infra.embedded.kafka.server import EmbeddedKafka, running_bootstrap
-from infra.embedded.kafka.settings import JVM_FLAGS
 from infra.kafka.topics import KafkaAddress, offsets_of
 from infra.owner_only import make_owner_only
 from infra.redaction import redacted
@@ -36,22 +31,6 @@ from tests.newsproof.command import newsproof
 from tests.streams.world import news
 
 pytestmark = pytest.mark.security
-
-PROPERTIES_WITHOUT_A_LOGIN = """\
-process.roles=broker,controller
-node.id=1
-listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=BROKER://127.0.0.1:{port}
-listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
-inter.broker.listener.name=BROKER
-controller.listener.names=CONTROLLER
-controller.quorum.voters=1@127.0.0.1:{controller_port}
-log.dirs=log
-auto.create.topics.enable=false
-offsets.topic.num.partitions=4
-offsets.topic.replication.factor=1
-"""
-"""As every directory was formatted and served before there was a password."""
 
 
 def controller_port(kafka: EmbeddedKafka) -> int:
@@ -183,76 +162,6 @@ async def test_a_password_file_that_we_did_not_write_is_refused(tmp_path: Path) 
     (tmp_path / "password").write_text('"; user_other="x')
     with pytest.raises(ConfigError, match="holds no secret that Newsproof made"):
         await EmbeddedKafka(tmp_path).start()
-
-
-@pytest.mark.slow
-async def test_a_directory_of_before_the_password_starts_and_keeps_its_records(tmp_path: Path) -> None:
-    directory = tmp_path / "kafka"
-    await as_before_the_password(directory, [b"one", b"two"])
-    directory.chmod(0o755)
-    async with EmbeddedKafka(directory) as server:
-        async with server.address.reading() as consumer:
-            consumer.subscribe(["kept"])
-            got: list[bytes] = []
-            async with asyncio.timeout(30):
-                while len(got) < 2:
-                    got += [r.value for records in (await consumer.getmany(timeout_ms=500)).values() for r in records]
-        assert got == [b"one", b"two"]
-        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-        with pytest.raises(KafkaError):
-            async with connected(controller_port(server)) as connection:
-                await create_topic(connection, "by-a-stranger")
-
-
-def without_a_login(directory: Path) -> tuple[int, int]:
-    """Make a directory with the properties of before; return the ports in them."""
-    directory.mkdir()
-    port, of_controller = free_ports(2)
-    text = PROPERTIES_WITHOUT_A_LOGIN.format(port=port, controller_port=of_controller)
-    (directory / "server.properties").write_text(text)
-    return port, of_controller
-
-
-async def as_before_the_password(directory: Path, values: list[bytes]) -> None:
-    """Format a directory, serve it without a login, and write records to the topic ``kept``."""
-    for _ in range(3):
-        try:
-            return await _as_before_the_password(directory, values)
-        except (KafkaError, AssertionError, TimeoutError):  # somebody took a port between its choice and its use
-            shutil.rmtree(directory)
-    await _as_before_the_password(directory, values)
-
-
-async def _as_before_the_password(directory: Path, values: list[bytes]) -> None:
-    port, of_controller = without_a_login(directory)
-    log_file = directory.with_name("before.log")
-    java = [str(find_java().path), *JVM_FLAGS, "-cp", os.pathsep.join(map(str, ensure_jars(default_cache_dir())))]
-    cluster = "A23456789012345678901w"
-    format_it = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
-    tool = ChildProcess("format", [*java, *format_it], log_file=log_file, cwd=directory)
-    tool.start()
-    assert await tool.wait(timeout_s=60) == 0, tool.log_tail()
-    (directory / "cluster-id").write_text(cluster)
-    broker = ChildProcess("Kafka", [*java, "kafka.Kafka", "server.properties"], log_file=log_file, cwd=directory)
-    broker.start()
-
-    async def serves() -> bool:
-        try:
-            # The controller takes the topic before the broker's own listener is open: both must answer.
-            async with connected(of_controller) as connection, connected(port):
-                return await create_topic(connection, "kept") in (0, 36)  # 36: it is there already
-        except (KafkaError, OSError):
-            return False
-
-    await broker.wait_until(serves, timeout_s=60)
-    try:
-        producer = AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}")
-        await producer.start()
-        for value in values:
-            await producer.send_and_wait("kept", value)
-        await producer.stop()
-    finally:
-        await broker.stop()
 
 
 def test_a_login_without_tls_is_for_the_embedded_kafka_of_this_machine_alone(tmp_path: Path) -> None:

@@ -76,7 +76,6 @@ WRONG_KEY = invalid(
     detail("ErrorInfo", reason="API_KEY_INVALID", domain="googleapis.com"),
 )
 """Google's real response to a wrong key: 400, not 401."""
-RETRY_INFO = detail("RetryInfo", retryDelay="34.5s")
 BLOCKED_KEY = detail("ErrorInfo", reason="API_KEY_SERVICE_BLOCKED")
 
 

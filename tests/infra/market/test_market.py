@@ -15,7 +15,7 @@ from infra.market.ports import LiveMarket
 from infra.market.source import number, ticker
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import market as fake
-from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, DOWN, days, epoch, market
+from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE, DOWN, epoch, market
 from tests.infra.fakes.server import Say
 
 AS_OF = datetime(2024, 6, 3, 12, 2, 30, tzinfo=UTC)
@@ -188,14 +188,12 @@ async def test_a_change_without_a_candle_to_compare_with_is_unknown() -> None:
     assert reply.unknown == ("price_change_1h: too little trade", "price_change_24h: too little trade")
 
 
-@pytest.mark.parametrize(
-    "asset", ["", "unknown", "比特币", "../admin", "BTC?x=1", "a b", "BTC-USD", "X" * 16, "N/A", "\n"]
-)
-async def test_words_that_are_no_ticker_ask_nobody(asset: str) -> None:
+async def test_words_that_are_no_ticker_ask_nobody() -> None:
     async with market() as (port, servers):
-        for kind in ("price", "onchain"):
-            reply = await ask(port, kind, asset)
-            assert isinstance(reply, MarketReply) and reply.values == () and "no ticker" in reply.unknown[0]
+        for asset in ("", "unknown", "比特币", "../admin", "BTC?x=1", "a b", "BTC-USD", "X" * 16, "N/A", "\n"):
+            for kind in ("price", "onchain"):
+                reply = await ask(port, kind, asset)
+                assert isinstance(reply, MarketReply) and reply.values == () and "no ticker" in reply.unknown[0]
         assert not any(server.requests for server in servers.values())
 
 
@@ -231,25 +229,6 @@ async def test_one_macro_source_that_fails_is_named_and_both_are_a_failure() -> 
     assert isinstance(both, Failure) and both.retryable
 
 
-async def test_macro_figures_of_other_days_are_unknown() -> None:
-    async with market(
-        fear_greed=fake.mood(("2024-05-01", "74")),
-        fred={"id=DGS10": fake.fred("DGS10", ("2024-06-01", ".")), "id=VIXCLS": fake.fred("VIXCLS")},
-    ) as (port, _):
-        reply = await ask(port, "macro")
-    assert isinstance(reply, MarketReply)
-    assert reply.values == () and len(reply.unknown) == 3
-
-
-@pytest.mark.parametrize(
-    "table", [b"", b"<html></html>", b"DATE,OTHER\n2024-01-01,1\n", b"observation_date,DGS10,VIXCLS\n"]
-)
-async def test_a_table_of_something_else_is_no_answer(table: bytes) -> None:
-    async with market(fear_greed=Say({"data": [{"value": "x"}]}), fred=Say(table)) as (port, _):
-        reply = await ask(port, "macro")
-    assert isinstance(reply, Failure) and reply.kind == "invalid_output"
-
-
 async def test_the_supply_of_a_stablecoin_and_its_changes() -> None:
     on = [("2024-05-27", 100.0), ("2024-06-02", 80), ("2024-06-03", 60.5), ("2024-06-04", 1)]
     rows = [{"date": epoch(day), "totalCirculating": {"peggedUSD": supply}} for day, supply in on]
@@ -261,37 +240,6 @@ async def test_the_supply_of_a_stablecoin_and_its_changes() -> None:
         "stablecoin_supply_change_1d": -24.375,
         "stablecoin_supply_change_7d": -39.5,
     }
-
-
-async def test_the_value_locked_on_a_chain() -> None:
-    rows = [{"date": epoch(day), "tvl": value} for day, value in days(50e9, 51e9, last="2024-06-03")]
-    async with market(defillama=Say(rows)) as (port, servers):
-        reply = await ask(port, "onchain", "OP")
-        assert servers["defillama"].requests[0].path == "/v2/historicalChainTvl/OP%20Mainnet"
-    assert figures(reply) == {"chain_tvl": 51e9, "chain_tvl_change_1d": 2.0}
-    assert isinstance(reply, MarketReply) and reply.unknown == ("chain_tvl_change_7d: nothing to compare with",)
-
-
-async def test_a_day_of_bitcoin_is_known_when_it_is_over() -> None:
-    charts = {
-        "/charts/n-transactions": fake.chart(("2024-06-01", 500_000), ("2024-06-02", 550_000), ("2024-06-03", 9)),
-        "/charts/hash-rate": fake.chart(("2024-06-02", 6e8)),
-    }
-    async with market(blockchain_info=charts) as (port, _):
-        reply = await ask(port, "onchain", "BTC")
-    assert figures(reply) == {
-        "transactions_per_day": 550_000.0,
-        "transactions_per_day_change_1d": 10.0,
-        "hash_rate": 6e8,
-    }
-
-
-async def test_an_asset_without_on_chain_sources_is_unknown_and_asks_nobody() -> None:
-    async with market() as (port, servers):
-        reply = await ask(port, "onchain", "DOGE")
-        assert not any(server.requests for server in servers.values())
-    assert isinstance(reply, MarketReply)
-    assert (reply.values, reply.unknown) == ((), ("onchain: no source here knows DOGE",))
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,7 @@ async def test_every_way_to_fail_is_a_failure_of_its_kind(
     assert reply.retry_after_s == (7.0 if reply.kind == "rate_limit" else None)
 
 
-@pytest.mark.parametrize("silence", [StaySilent(), Drip()], ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("settings", [{}, KEYS], ids=["keyless", "keys"])
+@pytest.mark.parametrize(("settings", "silence"), [({}, StaySilent()), (KEYS, Drip())], ids=["keyless", "keys"])
 @pytest.mark.parametrize("kind", ["price", "economy", "sentiment", "network", "candles"])
 async def test_a_source_that_never_answers_is_a_timeout_and_is_asked_once(
     kind: Any, settings: dict[str, str], silence: Any

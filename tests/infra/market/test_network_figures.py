@@ -117,14 +117,6 @@ async def test_another_chain_has_what_is_locked_on_it_and_its_stablecoins() -> N
     assert "no source that answered has it of ETH" in unknown(reply)["mvrv"]
 
 
-async def test_the_supply_of_a_stablecoin_is_its_own() -> None:
-    rows = Say([{"date": str(epoch(day)), "totalCirculating": {"peggedUSD": v}} for day, v in days(80, 100)])
-    async with research(defillama_stablecoins=rows) as (ports, servers):
-        reply = await network(ports, "USDC")
-        assert servers["defillama_stablecoins"].requests[0].path == "/stablecoincharts/all?stablecoin=2"
-    assert figures(reply)["stablecoin_supply"] == 100.0
-
-
 async def test_an_asset_that_nobody_covers_has_no_figures_and_says_so() -> None:
     none = Say(
         {"error": {"type": "bad_parameter", "message": "Bad parameter 'assets'. Value 'xyz' is not supported."}}, 400

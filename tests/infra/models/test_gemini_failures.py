@@ -39,11 +39,6 @@ async def test_a_useless_answer_is_worth_another_try_and_its_cost_is_not_lost(
     assert answer.cost_usd > 0
 
 
-async def test_an_answer_that_does_not_say_what_it_used_is_of_unknown_cost() -> None:
-    async with gemini(fake.text("yes", usageMetadata={})) as (model, _):
-        assert (await model.perform(ASK)).cost_usd is None
-
-
 async def test_a_call_that_ends_at_its_limit_is_cut_which_the_step_mends_and_its_cost_is_not_lost() -> None:
     async with gemini(fake.call(PLAN.name, {}, finish="MAX_TOKENS")) as (model, _):
         answer = await model.perform(FORCED)
@@ -83,16 +78,6 @@ MALFORMED_BODIES = [
 ]
 
 
-@pytest.mark.parametrize("effect", [ASK, STRUCTURED], ids=["text", "structure"])
-async def test_a_malformed_body_is_invalid_output(effect: CallModel) -> None:
-    async with gemini(*map(Say, MALFORMED_BODIES)) as (model, _):
-        for body in MALFORMED_BODIES:
-            reply = (answer := await model.perform(effect)).reply
-            assert isinstance(reply, Failure), body
-            assert (reply.kind, reply.retryable, answer.cost_usd) == ("invalid_output", True, None), body
-            assert reply.message.isprintable()
-
-
 # What goes wrong
 
 
@@ -100,11 +85,9 @@ async def test_a_malformed_body_is_invalid_output(effect: CallModel) -> None:
     ("behaviour", "kind", "transient", "hint"),
     [
         (fake.error(400, "INVALID_ARGUMENT", "bad schema"), "invalid_request", False, "bad schema"),
-        (fake.WRONG_KEY, "auth", False, "GEMINI_API_KEY"),
         (fake.error(401, "UNAUTHENTICATED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(403, "PERMISSION_DENIED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(404, "NOT_FOUND"), "invalid_request", False, "MODEL_LIGHT or MODEL_HEAVY"),
-        (fake.error(404, "NOT_FOUND", fake.closed()), "not_open", False, "is not open to this key"),
         (fake.error(403, "PERMISSION_DENIED", fake.closed()), "not_open", False, "newsproof doctor --live"),
         (
             fake.error(404, "NOT_FOUND", "models/gemini-2.5-pro-max is not found"),
@@ -118,13 +101,11 @@ async def test_a_malformed_body_is_invalid_output(effect: CallModel) -> None:
             False,
             "GEMINI_API_KEY",
         ),
-        (fake.error(413, "X"), "too_large", False, "less text"),
-        (Say(b"<html>", status=502), "unavailable", True, "tried again"),
         (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "tried again"),
         (Flood(status=503), "unavailable", True, "tried again"),
         (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "later"),
         (Say({"error": "plain words"}, status=503), "unavailable", True, "tried again"),
-        (Say({"error": {"details": {"retryDelay": "1s"}}}, status=429), "rate_limit", True, "later"),
+        (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), "rate_limit", True, "later"),
     ],
 )
 async def test_a_status_becomes_a_kind_with_a_way_out(
@@ -138,20 +119,6 @@ async def test_a_status_becomes_a_kind_with_a_way_out(
     assert "secret" not in str(caught.value)
     assert len(server.requests) == 1
     assert type(caught.value.__cause__).__module__.startswith("google.genai")
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "seconds"),
-    [
-        (fake.error(503, "UNAVAILABLE", "m", {"x": 1}, fake.RETRY_INFO), 34.5),
-        (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), None),
-    ],
-)
-async def test_the_wait_is_the_providers_own_wish(behaviour: Behaviour, seconds: float | None) -> None:
-    async with gemini(behaviour) as (model, _):
-        with pytest.raises(TransientError) as caught:
-            await model.perform(ASK)
-    assert caught.value.retry_after_s == seconds
 
 
 @pytest.mark.parametrize(
@@ -169,31 +136,20 @@ def test_a_quotas_day_ends_at_midnight_in_california(now: datetime, hours: float
     assert quota_day_left_s(now) == pytest.approx(hours * 3600)
 
 
-async def test_a_quota_of_the_day_is_asked_again_when_its_day_is_over_whatever_its_retry_info_says() -> None:
-    waits = []
-    for unit in ("Minute", "Day"):
-        said = fake.quota(f"GenerateRequestsPer{unit}PerProjectPerModel-FreeTier", retry_s=34.5)
-        async with gemini(said) as (model, _):
-            with pytest.raises(TransientError) as caught:
-                await model.perform(ASK)
-        assert caught.value.kind == "rate_limit"
-        waits.append(caught.value.retry_after_s)
-    assert waits[0] == 34.5
-    assert waits[1] == pytest.approx(quota_day_left_s(datetime.now(UTC)), abs=60)
-    assert "day's quota of 'gemini-2.5-pro' is used up" in str(caught.value)
-
-
-@pytest.mark.parametrize("status", [301, 400, 418, 429, 503, 599])
-async def test_no_vendor_exception_passes_untranslated_whatever_body_comes_with_a_status(status: int) -> None:
+@pytest.mark.parametrize(("status", "effect"), [(200, ASK), (200, STRUCTURED), (301, ASK), (400, ASK), (503, ASK)])
+async def test_no_vendor_exception_passes_untranslated_whatever_body_comes_with_a_status(
+    status: int, effect: CallModel
+) -> None:
     async with gemini(*(Say(body, status=status) for body in MALFORMED_BODIES)) as (model, _):
         for body in MALFORMED_BODIES:
             try:
-                reply = (await model.perform(ASK)).reply
+                answer = await model.perform(effect)
             except (TransientError, PermanentError) as ours:
                 kind, message = ours.kind, str(ours)
             else:
-                assert isinstance(reply, Failure)
-                kind, message = reply.kind, reply.message
+                assert isinstance(answer.reply, Failure), body
+                kind, message = answer.reply.kind, answer.reply.message
+                assert (kind, answer.reply.retryable, answer.cost_usd) == ("invalid_output", True, None), body
             assert kind != "internal" and message.isprintable(), body
 
 

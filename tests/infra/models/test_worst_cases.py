@@ -78,13 +78,6 @@ async def test_a_longer_prompt_and_a_larger_answer_may_cost_more() -> None:
     await port.close()
 
 
-async def test_a_model_without_a_known_price_says_so_instead_of_nothing() -> None:
-    port = model("gemini-that-nobody-priced")
-    assert port.worst_case_usd(ASK) is None
-    assert Prices().worst_case_usd("gemini-that-nobody-priced", 1, 1) is None
-    await port.close()
-
-
 def test_a_worst_case_is_at_least_the_price_of_any_use_within_it() -> None:
     prices, at = Prices(), datetime(2026, 3, 1, tzinfo=UTC)
     worst = prices.worst_case_usd("gemini-2.5-pro", 5000, 1000, at=at)

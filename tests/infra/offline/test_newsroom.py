@@ -7,13 +7,11 @@ import itertools
 import signal
 from pathlib import Path
 
-import httpx
 import pytest
 from pydantic import SecretStr
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress
-from infra.offline.newsroom import newsroom as module
 from infra.offline.newsroom.newsroom import (
     DEAD,
     HOOK,
@@ -29,7 +27,6 @@ from infra.offline.sample_news import sample_news
 from infra.settings import load_settings
 from newsproof.app.processes.listening import run_listener
 from newsproof.report.demo import ListenSummary, Opened, in_no_case, summary_of
-from schemas.errors import TransientError
 from schemas.ids import text_hash
 from schemas.news import News
 from schemas.topics import Topics
@@ -81,19 +78,6 @@ async def test_a_real_listener_publishes_all_that_the_newsroom_tells_and_nothing
         kinds=7, sources=10, items=told - 2, stories=told, cases=told, edits=2, lost=0, second_cases=0, seconds=1.0
     )
     assert {(one.source, one.text_hash) for one in newsroom.shown} == {(one.source, one.text_hash) for one in found}
-
-
-async def test_a_webhook_that_nobody_takes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SENT_WITHIN_S", 0.2)
-    monkeypatch.setattr(module, "LOOKED_WITHIN_S", 0.05)
-    async with Newsroom(over_s=0) as newsroom:
-        with pytest.raises(TransientError, match="nobody looked at the newsroom"):
-            await newsroom.play("")
-        async with httpx.AsyncClient(trust_env=False) as http:
-            assert (await http.get(f"{newsroom.url}/coast-herald")).status_code == 200
-            assert [(await http.get(f"{newsroom.url}/{DEAD}")).status_code for _ in range(3)] == [503, 503, 200]
-        with pytest.raises(TransientError, match=r"the listener takes no webhook at .* \(ConnectError\)"):
-            await newsroom.play(f"http://127.0.0.1:{free_ports(1)[0]}")
 
 
 def test_what_has_no_case_is_lost_and_what_has_two_or_was_never_told_is_a_second_case() -> None:

@@ -81,13 +81,11 @@ def test_a_question_of_two_halves_goes_to_the_cases_and_to_the_agents(question, 
     assert names in [spelled[0] for spelled in said["cases"]["names"]] and plan_for(question)["asset"] == "BTC"
 
 
-def test_a_half_that_the_rules_did_not_answer_is_named_and_a_term_is_explained():
+def test_a_half_that_the_rules_did_not_answer_is_named():
     told = facts(mvrv=2.0) | {"agents": [{"agent": "OnChainAgent", "signal": "NEUTRAL", "confidence": 0.5}]}
     assert (
         "Not answered here, ask for it by itself: ETH" in write_up("What is the trend of BTC and ETH?", told)["answer"]
     )
-    both = write_up("What does MVRV mean, and is BTC bullish?", told)["answer"]
-    assert "MVRV divides the market value" in both and "Not answered" not in both
     cases = [{"number": 1, "names_matched": 3}, {"number": 2, "names_matched": 1}]
     asked = "Is BTC bullish, and has the SEC approved a Solana ETF?"
     answer = write_up(asked, told | {"cases": cases, "names_asked_for": 3})["answer"]
@@ -101,11 +99,6 @@ def test_a_case_that_names_too_little_of_the_question_is_not_about_it():
     assert choose_cases(asked, {"cases": cases, "names_asked_for": 0})["relevant"] == [1, 2, 3]
     both = f"{asked} Was Bybit hacked?"
     assert choose_cases(both, {"cases": cases, "names_asked_for": 6})["relevant"] == [1, 2]
-
-
-def test_a_term_that_is_not_in_the_glossary_is_not_made_up():
-    assert "glossary" in route_of("What is a zk-rollup?")["direct_answer"]
-    assert "术语表" in route_of("什么是零知识证明?")["direct_answer"]
 
 
 @pytest.mark.parametrize(
@@ -153,12 +146,6 @@ def test_missing_figures_are_named_and_make_it_less_sure():
     half = judgement_of("BTC?", facts(missing=["dxy"], fear_greed=10.0))
     assert half["confidence"] < whole["confidence"] and "dxy" in half["reasoning"]
     assert "No figures" in judgement_of("BTC?", facts())["reasoning"]
-
-
-def test_every_word_is_labelled_as_offline_in_the_language_of_the_question():
-    figures = facts(fear_greed=10.0)
-    assert judgement_of("Is BTC bullish?", figures)["reasoning"].startswith("Offline rules, no model")
-    assert judgement_of("比特币会涨吗", figures)["reasoning"].startswith("离线规则")
 
 
 def test_the_answer_cites_the_sources_of_its_figures_and_the_signals():

@@ -1,15 +1,12 @@
-"""The pages that tempt: each is found with its news, none hides who speaks for it, and no false news gains by them."""
+"""The pages that tempt: each is found with its news, none confirms it, and no false news gains by them."""
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,12 +18,10 @@ from agents.tables import load_tables
 from infra.offline.rules import draft_of, keywords_of
 from infra.offline.search import Document, OfflineSearch, _result
 from schemas.config import Snapshot
-from schemas.effects import Search, SearchReply
 from schemas.signals import ACTED_ON
 
 OFFLINE = Path(__file__).resolve().parents[3] / "infra" / "offline"
-CORPUS = OFFLINE / "corpus"
-TEMPTING = CORPUS / "documents-tempting.jsonl"
+TEMPTING = OFFLINE / "corpus" / "documents-tempting.jsonl"
 SNAPSHOT = Snapshot(tables=load_tables(demo=True))
 PAGES: dict[str, dict[str, Any]] = {
     page["url"]: page for page in map(json.loads, TEMPTING.read_text("utf-8").splitlines())
@@ -67,9 +62,6 @@ TEMPTS = {
     "rizhilian.example/zhuanti/dmm-bitcoin": ("h36", "undated"),
     "sec.example/answers/spot-bitcoin-etf-applications": ("h30", "undated"),
 }
-DENIES = re.compile(r"not true|\bfalse\b|\bfake\b|fraudulent|\bdenie[sd]\b|不实|伪造")
-FRESH = timedelta(days=30)
-"""Age up to which a page may speak of the news."""
 FIRST = 5
 """Results of one search (``SEARCH_MAX_RESULTS``)."""
 TRUE_RAISED = 0.9
@@ -88,64 +80,11 @@ def queries(event: dict[str, Any]) -> tuple[str, str]:
     return event["text"], keywords_of(event["text"], draft["event_type"], draft["entity"])
 
 
-def first(port: OfflineSearch, query: str) -> list[Document]:
-    return [document for document, _ in port.rank(query)][:FIRST]
-
-
-def test_the_pages_are_those_that_are_listed_and_of_every_kind() -> None:
+def test_every_page_is_found_with_the_news_that_it_tempts_with(port: OfflineSearch) -> None:
     assert {url.removeprefix("https://") for url in PAGES} == set(TEMPTS)
-    kinds = "other victim,off topic,wire,held,plan,other denial,cites,old,undated,steers,amount"
-    assert {kind for _, kind in TEMPTS.values()} == set(kinds.split(","))
-    told = {item for item, _ in TEMPTS.values()}
-    assert len(told) >= 12 and sum(EVENTS[item]["truth"] == "false" for item in told) >= 6
-    assert {page["lang"] for page in PAGES.values()} == {"en", "zh"}
-
-
-@pytest.mark.parametrize(("address", "item"), [(url, item) for url, (item, _) in TEMPTS.items()])
-def test_a_page_is_found_with_the_news_that_it_tempts_with(port: OfflineSearch, address: str, item: str) -> None:
-    for query in queries(EVENTS[item]):
-        assert f"https://{address}" in [d.url for d in first(port, query)]
-
-
-def test_no_page_hides_who_speaks_for_the_news_or_denies_it_in_time(port: OfflineSearch, tmp_path: Path) -> None:
-    for path in CORPUS.glob("documents-??.jsonl"):
-        shutil.copy(path, tmp_path)
-    before = OfflineSearch(tmp_path)
-    speaking = {domain for e in SNAPSHOT.tables.entities if e.synthetic for domain in e.domains}
-    for item in {item for item, _ in TEMPTS.values()}:
-        event = EVENTS[item]
-        named = {e.name for e in SNAPSHOT.tables.entities if e.synthetic and e.name in event["text"]}
-        own = {d for e in SNAPSHOT.tables.entities if e.synthetic and e.name in named for d in e.domains}
-        for query in queries(event):
-            now = {d.url for d in first(port, query)}
-            for page in first(before, query):
-                host = urlsplit(page.url).hostname or ""
-                in_time = page.published_at is not None and timedelta(0) <= _time(event) - page.published_at <= FRESH
-                speaks = any(host.endswith(domain) for domain in (own if event["truth"] == "true" else speaking))
-                if in_time and (speaks or (event["truth"] == "false" and DENIES.search(page.content))):
-                    assert page.url in now, (item, page.id)
-
-
-def test_no_address_in_the_file_is_of_a_real_host() -> None:
-    written = TEMPTING.read_text("utf-8")
-    assert all((urlsplit(url).hostname or "").endswith(".example") for url in PAGES)
-    hosts = re.findall(r"(?:https?://|www\.|@)([\w.-]+)", written) + re.findall(
-        r"\b[\w-]+\.(?:com|org|net|io|co|gov|news|info|fi|xyz|cn|jp|kr)\b", written
-    )
-    assert hosts and all(host.rstrip(".").endswith(".example") for host in hosts)
-
-
-async def test_a_page_without_a_date_is_found_without_one(port: OfflineSearch) -> None:
-    undated = [url for url, (_, kind) in TEMPTS.items() if kind == "undated"]
-    assert sorted(undated) == sorted(
-        url.removeprefix("https://") for url, p in PAGES.items() if "published_at" not in p
-    )
-    for address in undated:
-        query, _ = queries(EVENTS[TEMPTS[address][0]])
-        asked = Search(provider="offline", query=query, max_results=FIRST, as_of=datetime(2030, 1, 1, tzinfo=UTC))
-        reply = (await port.perform(asked)).reply
-        assert isinstance(reply, SearchReply)
-        assert [r.published_at for r in reply.results if r.url == f"https://{address}"] == [None]
+    for address, (item, _) in TEMPTS.items():
+        for query in queries(EVENTS[item]):
+            assert f"https://{address}" in [d.url for d, _ in port.rank(query)[:FIRST]]
 
 
 def by_words(event: dict[str, Any], documents: Iterable[tuple[Document, float]]) -> Judgement:

@@ -15,7 +15,7 @@ from infra.offline.scripted import LIGHT, MARK, SCRIPTED_HEADER
 from infra.offline.scripted.answering import SAYS_SO
 from infra.offline.scripted.reading import asked
 from infra.offline.scripted.server import ScriptedServer
-from infra.offline.scripted.stance import Draws, model_s, stance_of
+from infra.offline.scripted.stance import model_s, stance_of
 from infra.settings import Settings
 from newsproof.app.composition import refuse_unusable, snapshot_of
 from schemas.config import Prompt
@@ -73,33 +73,8 @@ async def test_strict_words_in_the_synthesis_prompt_lower_the_confidence_and_bol
     assert strict < plain < bold
 
 
-async def test_a_changed_synthesis_prompt_changes_no_other_question() -> None:
-    async with driving() as driver:
-        await driver.case(HACK_EN, snapshot())
-        before = [e for e, _ in driver.performed]
-        driver.performed.clear()
-        await driver.case(HACK_EN, snapshot(synthesize=changed("synthesize", STRICTER)))
-        after = [e for e, _ in driver.performed]
-    assert [e for e in after if getattr(e, "task", "") != "synthesize"] == before[:-1]
-    assert after[-1] != before[-1]
-
-
-def test_any_change_of_a_text_draws_anew_and_none_draws_the_same() -> None:
-    assert Draws("a text").uniform("x") == Draws("a text").uniform("x")
-    assert Draws("a text").uniform("x") != Draws("a text.").uniform("x")
-    assert Draws("a text").uniform("x") != Draws("a text").uniform("y")
-
-
 def test_the_shipped_prompts_have_no_stance() -> None:
     assert {f"{p.name} v{p.version}": stance_of(p.text) for p in all_prompts() if stance_of(p.text)} == {}
-
-
-@pytest.mark.parametrize(
-    ("words", "stance"),
-    [(STRICTER, 3), (BOLDER, -3), ("请严格、谨慎", 2), ("大胆", -1), ("strict but bold", 0), ("", 0)],
-)
-def test_a_stance_is_counted_in_both_languages(words: str, stance: int) -> None:
-    assert stance_of(words) == stance
 
 
 def test_latencies_are_drawn_around_their_median_and_are_none_where_none_is_asked_for() -> None:

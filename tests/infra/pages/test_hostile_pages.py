@@ -21,7 +21,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from infra.http import UselessAnswerError, guarded_client
+from infra.http import guarded_client
 from infra.landlock import NETWORK_SINCE, abi_version
 from infra.pages import charsets
 from infra.pages import reader_client as ours
@@ -30,7 +30,6 @@ from infra.pages.markup import decoded
 from infra.pages.reader_client import Reader
 from infra.pages.reader_messages import LENGTH, PageAsked, RulesAnswer, RulesAsked
 from infra.pages.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
-from infra.search.arxiv import _entries
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.errors import FailureKind, PermanentError, TransientError
 from tests.infra.fakes.server import FakeServer, Say
@@ -114,13 +113,6 @@ async def test_a_service_that_names_punycode_stalls_nothing(status: int, monkeyp
             assert response.text == "b" * 60_000
             await http.aclose()
     assert longest[0] < MOST_S
-
-
-def test_a_feed_in_utf_16_hides_no_entities() -> None:
-    feed = '<?xml version="1.0"?><!DOCTYPE f [<!ENTITY e "x">]><feed xmlns="http://www.w3.org/2005/Atom"><entry>&e;</entry></feed>'
-    for encoding in ("utf-8", "utf-16"):
-        with pytest.raises(UselessAnswerError, match="no Atom feed"):
-            _entries(feed.encode(encoding))
 
 
 @pytest.mark.slow

@@ -136,32 +136,20 @@ async def test_each_refusal_is_recorded_and_a_captcha_is_an_alert_in_the_log(mon
         monkeypatch.setattr(port, "_log", lines)
         async with opened({"/a": [shut, shut, page()]}) as (pages, site):
             first, then = [await pages.perform(Scrape(url=f"{site.url}/a")) for _ in range(2)]
-        assert isinstance(first.reply, Failure) and (first.reply.kind, then.refusals) == ("blocked", ())
+        assert isinstance(first.reply, Failure) and then.refusals == ()
+        assert (first.reply.kind, first.reply.retryable, first.reply.status) == ("blocked", False, 403)
         ways = [("main", "direct"), ("plain", "direct")]
         assert list(first.refusals) == [Refusal(kind=kind, strategy=s, route=r, status=403) for s, r in ways]  # type: ignore[arg-type]
         assert [one.method_name for one in lines.calls if one.args == ("page_shut",)] == [level] * 2
 
 
-async def test_what_was_refused_before_a_page_was_had_is_recorded_too() -> None:
+async def test_a_page_that_stays_shut_is_asked_for_once_more_by_the_plain_reader() -> None:
     async with opened({"/a": [CAPTCHA, page()]}) as (pages, site):
         answer = await pages.perform(Scrape(url=f"{site.url}/a"))
-    assert isinstance(answer.reply, PageReply)
-    assert [(one.kind, one.strategy) for one in answer.refusals] == [("captcha", "main")]
-
-
-async def test_a_page_that_stays_shut_is_asked_for_once_more_by_the_plain_reader() -> None:
-    async with opened({"/a": [SHUT, page()]}) as (pages, site):
-        found = await read(pages, f"{site.url}/a")
         agents = [r.headers["user-agent"] for r in site.requests if r.path == "/a"]
-    assert "Circle said on Monday" in found.text
+    assert isinstance(answer.reply, PageReply) and "Circle said on Monday" in answer.reply.page.text
+    assert [(one.kind, one.strategy) for one in answer.refusals] == [("captcha", "main")]
     assert len(set(agents)) == 2 and all("Newsproof" in one for one in agents)
-
-
-async def test_a_page_that_stays_shut_for_good_is_blocked_and_not_retried() -> None:
-    async with opened({"/a": SHUT}) as (pages, site):
-        shut = await failed(pages, f"{site.url}/a")
-        assert (shut.kind, shut.retryable, shut.status) == ("blocked", False, 403)
-        assert site.paths() == ["/a", "/a"]
 
 
 async def test_an_article_about_captchas_is_an_article() -> None:

@@ -11,13 +11,16 @@ import schemas.acceptance
 from schemas.deliveries import Attempted, DeliveryRecord, Outcome, Planned, Settled, encode
 from schemas.ids import LIVE_RUN, event_id
 from streams.audit.audit import AuditReport, audit
-from streams.journal.log import KafkaLog
 from tests.newsproof.signal_samples import NOW, as_published, signal
-from tests.streams.records import DROPPED, TRIAGED, after, opening, paid_call, write
-from tests.streams.world import World
+from tests.streams.records import DROPPED, TRIAGED, MemoryWorld, after, opening, paid_call, write
 
 
-async def closed_case(world: World, number: int) -> str:
+@pytest.fixture
+def world() -> MemoryWorld:
+    return MemoryWorld()
+
+
+async def closed_case(world: MemoryWorld, number: int) -> str:
     """Write the news and the whole short case of it."""
     await world.publish(number)
     case, opened, value, headers = opening(number)
@@ -26,30 +29,30 @@ async def closed_case(world: World, number: int) -> str:
     return case
 
 
-async def test_a_log_that_keeps_its_promises_is_clean(world: World) -> None:
+async def test_a_log_that_keeps_its_promises_is_clean(world: MemoryWorld) -> None:
     for number in range(3):
         await closed_case(world, number)
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert report.clean
     assert (report.news, report.cases, report.events, report.dropped) == (3, 3, 6, 3)
 
 
-async def test_news_without_a_case_or_a_dead_letter_is_lost(world: World) -> None:
+async def test_news_without_a_case_or_a_dead_letter_is_lost(world: MemoryWorld) -> None:
     await closed_case(world, 1)
     await world.publish(2, b"poison that nobody wrote a letter for")
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert (report.lost, report.clean) == (2, False)
 
 
-async def test_a_case_that_is_open_is_lost_when_the_log_is_quiet(world: World) -> None:
+async def test_a_case_that_is_open_is_lost_when_the_log_is_quiet(world: MemoryWorld) -> None:
     await world.publish(1)
     case, _, value, headers = opening(1)
     await write(world, case, value, headers)
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert (report.open, report.lost, report.clean) == (1, 1, False)
 
 
-async def test_records_that_the_rule_passes_by_are_counted_and_harmless(world: World) -> None:
+async def test_records_that_the_rule_passes_by_are_counted_and_harmless(world: MemoryWorld) -> None:
     case, opened, value, headers = opening(1)
     await world.publish(1)
     await write(world, case, value, headers)
@@ -59,13 +62,13 @@ async def test_records_that_the_rule_passes_by_are_counted_and_harmless(world: W
     await write(world, case, *after(case, opened, DROPPED)[1:])  # a zombie's late answer
     await write(world, case, *after(case, triaged, DROPPED)[1:])
     await write(world, "0" * 36, *after("0" * 36, opened, TRIAGED)[1:])  # of a case that nobody opened
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert (report.repeated_records, report.duplicate_events, report.lost) == (3, 0, 0)
     assert report.events == 3
 
 
 async def test_a_case_opened_again_after_its_tombstone_expired_is_a_duplicate(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", 1)
     case = await closed_case(world, 1)
@@ -74,20 +77,20 @@ async def test_a_case_opened_again_after_its_tombstone_expired_is_a_duplicate(
     await write(world, case, *after(case, opened, TRIAGED)[1:])
     await write(world, case, value, headers)
     await write(world, case, *after(case, opened, DROPPED)[1:])
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert report.duplicate_events > 0
     assert not report.clean
 
 
-async def test_a_signal_revision_that_a_subscriber_sees_twice_is_a_duplicate(world: World) -> None:
+async def test_a_signal_revision_that_a_subscriber_sees_twice_is_a_duplicate(world: MemoryWorld) -> None:
     for revision in (1, 2, 2):
         record = as_published(signal("one", revision=revision), world.topics)
         await world.producer.send_and_wait(world.topics.signals, partition=0, **record)
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert (report.signals, report.duplicate_signals, report.clean) == (1, 1, False)
 
 
-async def test_repeated_calls_are_those_of_records_passed_by_and_equal_requests_paid_twice(world: World) -> None:
+async def test_repeated_calls_are_those_of_records_passed_by_and_equal_requests_paid_twice(world: MemoryWorld) -> None:
     await world.publish(1)
     case, opened, value, headers = opening(1)
     await write(world, case, value, headers)
@@ -96,12 +99,12 @@ async def test_repeated_calls_are_those_of_records_passed_by_and_equal_requests_
     await write(world, case, value, headers)  # passed by: its call was paid again
     again = replace(DROPPED, calls=(paid_call("a"), paid_call("b"), replace(paid_call("b"), cost_usd=None)))
     await write(world, case, *after(case, triaged, again)[1:])
-    report = await audit(KafkaLog(world.address), world.topics)
+    report = await audit(world.log, world.topics)
     assert (report.calls, report.repeated_calls) == (5, 3)
     assert event_id(LIVE_RUN, case, opened) == triaged
 
 
-async def test_entries_that_a_bot_made_twice_are_found(world: World) -> None:
+async def test_entries_that_a_bot_made_twice_are_found(world: MemoryWorld) -> None:
     def entry(id: str, signal: str, mode: Literal["paper", "live"] = "live") -> Planned:
         return Planned(
             id=id, bot="ann", adapter="webhook", instrument="BTC/USDT", intent="enter", signal_id=signal, revision=2,
@@ -117,7 +120,7 @@ async def test_entries_that_a_bot_made_twice_are_found(world: World) -> None:
     async def write_all(*records: DeliveryRecord) -> AuditReport:
         for record in records:
             await world.producer.send_and_wait(world.topics.deliveries, encode(record), partition=0)
-        return await audit(KafkaLog(world.address), world.topics)
+        return await audit(world.log, world.topics)
 
     exit = replace(entry("x", "1"), intent="exit", entry="1")
     report = await write_all(

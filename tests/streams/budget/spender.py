@@ -1,5 +1,4 @@
-"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` requests tool calls at
-once and prints the number granted; ``… die SLOT_DIR`` is a worker killed between a reply and its settlement."""
+"""A worker that is killed between a reply and its settlement: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX SLOT_DIR``."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Any
 
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
+from infra.ports import Answer
 from schemas.budget import ClaimKind
 from schemas.calls import Call
 from schemas.effects import Effect, Search
@@ -25,7 +24,7 @@ from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
 from tests.builders import limits_of
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, ports_of
 from tests.streams.world import QUICK
 
 PARTITIONS = 2
@@ -51,16 +50,6 @@ async def granted_of(
     return list(await asyncio.gather(*asked))
 
 
-async def _race(address: KafkaAddress, topics: Topics, count: int) -> None:
-    ledger = BudgetLedger(address, topics, limits_of(units=10), Ending(), Wake())
-    await ledger.start()
-    print("ready", flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
-    got = await granted_of(ledger, [search()] * count, Simulated(metered=True))
-    await ledger.stop()
-    print(sum(isinstance(g, Grant) for g in got), flush=True)
-
-
 class Silent(BudgetLedger):
     """Its settlements never reach the log."""
 
@@ -79,19 +68,15 @@ class Killed(Simulated):
         return answer
 
 
-async def _die(address: KafkaAddress, topics: Topics, slots: Path) -> None:
+async def _main(bootstrap: str, password_file: str, prefix: str, slots: str) -> None:
+    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
     port = Killed(cost_usd=CALL_USD, metered=True)
-    ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
-    options = WorkerOptions(slot_dir=slots, partitions=PARTITIONS, session_timeout_s=6.0)
+    ports = ports_of(port)
+    options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
     ending, wake = Ending(), Wake()
     budget = Silent(address, topics, limits_of(), ending, wake)
     registry = plain_registry(asks=True)
     await worker_of(address, topics, registry, ports, QUICK, options, ending=ending, wake=wake, budget=budget).run()
-
-
-async def _main(bootstrap: str, password_file: str, prefix: str, what: str, value: str) -> None:
-    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
-    await (_race(address, topics, int(value)) if what == "race" else _die(address, topics, Path(value)))
 
 
 if __name__ == "__main__":

@@ -89,18 +89,6 @@ def ledger(world: World, **limits: Any) -> BudgetLedger:
     return BudgetLedger(world.address, world.topics, limits_of(reserve="0", **limits), Ending(), Wake())
 
 
-async def test_a_call_that_is_cut_off_after_a_stop_counts_in_full_and_what_was_paid_before_it_as_it_was(
-    world: World,
-) -> None:
-    events = await stopped_while_planning(world, Priced(), ledger(world))
-    assert path(events) == ["QuestionAsked", "QuestionRouted", "CancelRequested", "AnswerStopped"]
-    assert [c.cost_usd for e in events for c in e.calls] == [COST], "what was cut off has no record: no answer, no cost"
-    audit = await audited(world)
-    assert (audit.granted, audit.settled, audit.unsettled, audit.spent, audit.overshoot) == (2, 1, 1, 1, 0)
-    [month] = audit.months.values()
-    assert (month.paid_usd, month.held_usd) == (COST, AT_MOST)
-
-
 async def test_the_next_worker_keeps_what_a_call_that_was_cut_off_left_bound_and_grants_what_is_left_to_the_last(
     world: World,
 ) -> None:

@@ -23,7 +23,7 @@ from streams.effects.breakers import Breakers, BreakerState
 from streams.effects.host import EffectsHost
 from streams.effects.meter import Meter
 from streams.effects.search_cache import SearchCache, search_key
-from streams.effects.spending import Grant
+from streams.effects.spending import Budget, Grant
 from tests.plain_graph import plain_registry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ class Provider(Free, Port):
         pass
 
 
-class Books:
+class Books(Budget):
     """Grants everything, or denies, and keeps what it was told."""
 
     def __init__(self, *, denies: str = "") -> None:

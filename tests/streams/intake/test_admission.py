@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from agents.core.registry import Registry
-from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from schemas.ids import uuid5
 from schemas.topics import partition_of
@@ -19,24 +17,10 @@ from streams.runtime.partition import Partition, Partitions
 from streams.wake import Wake
 from streams.worker import Worker
 from tests.plain_graph import plain_registry
+from tests.streams.graphs import Gate
 from tests.streams.world import World, leave_at_once, news
 
 LIMIT = 24
-
-
-class Gate(Simulated):
-    """A provider that answers nobody before it is opened."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened = asyncio.Event()
-
-    async def perform(self, effect: Any) -> Answer:
-        await self.opened.wait()
-        return await super().perform(effect)
-
-    def ports(self) -> Ports:
-        return Ports(models={"light": self, "heavy": self}, search={}, recall=self, earlier=self)
 
 
 def asking_once() -> Registry:

@@ -18,9 +18,10 @@ from streams.effects.bulkhead import KEPT_FOR_FRESH, EffectSlots
 from streams.intake.admission import KEPT_FOR_FRESH as KEPT_OPEN
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
-from streams.runtime.turns import LONGEST_S, Turns
+from streams.runtime.dispatcher import LONGEST_S, Turns
 from tests.plain_graph import plain_registry
-from tests.streams.intake.test_admission import Gate, admission, cases_of, news_partition
+from tests.streams.graphs import Gate
+from tests.streams.intake.test_admission import admission, cases_of, news_partition
 from tests.streams.world import World, leave_at_once, news
 
 LIMIT = 24

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,12 +23,11 @@ from schemas.effects import EarlierReply
 from schemas.signals import Story
 from schemas.topics import Topics, partition_of
 from streams.effects.search_cache import SearchCache
-from streams.intake import claim_index, index_rows, story_index
+from streams.intake import claim_index, story_index
 from streams.intake.claim_index import ClaimIndex
 from streams.intake.index_rows import FILE
 from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
-from streams.journal import fold_store
 from tests.newsproof.signal_samples import signal as sample
 from tests.streams.memory_log import MemoryLog
 from tests.streams.records import TRIAGED, after, opening
@@ -215,50 +212,6 @@ async def test_a_start_reads_only_what_is_new(tmp_path: Path) -> None:
             texts.rows.close()
 
 
-async def test_rows_of_an_older_rule_or_another_journal_are_thrown_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for journal in (a_journal(10), a_journal(5)):
-        with indexes(tmp_path) as texts:
-            assert await take(texts, journal) == len(journal.records), "another journal"
-            texts.rows.close()
-    monkeypatch.setattr(index_rows, "version_of", lambda *_: 1)
-    with indexes(tmp_path) as texts:
-        assert await take(texts, journal) == len(journal.records), "another rule"
-
-
-def _write(directory: Path, journal: Journal, ready: Any) -> None:
-    fold_store.COMMIT_S = 0.0
-
-    async def write() -> None:
-        with indexes(directory) as texts:
-            while True:
-                await take(texts, journal)
-                ready.set()
-                texts.rows.clear()
-
-    asyncio.run(write())
-
-
-async def _rows_after(journal: Journal, directory: Path | None = None) -> dict[str, list[Any]]:
-    with indexes(directory) as texts:
-        await take(texts, journal)
-        return rows_of(texts)
-
-
-def test_a_process_that_is_killed_while_it_writes_leaves_rows_that_fit_their_position(tmp_path: Path) -> None:
-    journal, fork = a_journal(40), multiprocessing.get_context("fork")
-    whole = asyncio.run(_rows_after(journal))
-    for _ in range(5):
-        process = fork.Process(target=_write, args=(tmp_path, journal, ready := fork.Event()))
-        process.start()
-        assert ready.wait(120)
-        process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-        assert asyncio.run(_rows_after(journal, tmp_path)) == whole
-
-
 async def test_damaged_rows_are_thrown_away(tmp_path: Path) -> None:
     journal = a_journal(100)
     with indexes(tmp_path) as texts:
@@ -268,8 +221,3 @@ async def test_damaged_rows_are_thrown_away(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     with indexes(tmp_path) as texts:
         assert await take(texts, journal) == len(journal.records)
-
-
-def test_times_are_kept_exactly() -> None:
-    at = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-    assert claim_index.in_us(at + timedelta(microseconds=1)) - claim_index.in_us(at) == 1

@@ -118,23 +118,6 @@ async def test_a_start_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch, t
         index.close()
 
 
-async def test_rows_that_another_log_or_rule_led_to_are_thrown_away(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for text in range(2):
-        at = Installation(monkeypatch)
-        at.publish(0, text)
-        at.committed = 1
-        index = at.index(tmp_path)
-        at.read = 0
-        opened, _ = await index.of(0)
-        assert (len(opened), at.read) == (1, 1), "another log"
-        index.close()
-    monkeypatch.setattr(opened_news, "version_of", lambda *_: 1)
-    at.read = 0
-    assert len((await at.index(tmp_path).of(0))[0]) == at.read == 1
-
-
 async def test_damaged_rows_are_thrown_away_and_read_again_by_the_next_process(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

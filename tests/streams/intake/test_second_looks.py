@@ -174,29 +174,19 @@ def test_it_is_opened_when_it_is_due_and_the_second_one_where_the_first_found_no
     play(story)
 
 
-def test_it_is_about_the_same_claim_of_its_message() -> None:
+@pytest.mark.security
+@pytest.mark.parametrize("authenticated", [True, False])
+def test_it_is_about_the_same_claim_and_says_whether_the_listener_vouches_for_the_source(authenticated: bool) -> None:
     part = MessagePart(first_case="first", asset="ZK", assets=("ZK", "ARB"), text="lists ZK")
 
     async def story(there: Installation) -> None:
         there.worker()
-        there.judged(part=part)
-        await asyncio.sleep(13 * MINUTE)
-        assert [look.part for _, look in await there.opened()] == [part]
-
-    play(story)
-
-
-@pytest.mark.security
-@pytest.mark.parametrize("authenticated", [True, False])
-def test_it_says_whether_the_listener_vouches_for_the_source(authenticated: bool) -> None:
-    async def story(there: Installation) -> None:
-        there.worker()
-        there.judged(authenticated=authenticated)
+        there.judged(part=part, authenticated=authenticated)
         await asyncio.sleep(13 * MINUTE)
         [(id, _)] = await there.opened()
         there.ended(id)
         await asyncio.sleep(110 * MINUTE)
-        assert [one.authenticated for _, one in await there.opened()] == [authenticated] * 2
+        assert [(one.part, one.authenticated) for _, one in await there.opened()] == [(part, authenticated)] * 2
 
     play(story)
 
@@ -214,9 +204,8 @@ def test_one_that_changed_the_signal_is_the_last() -> None:
     play(story)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
+def test_only_a_case_that_stayed_without_an_answer_is_looked_at_again() -> None:
+    others: list[dict[str, Any]] = [
         {"verdict": "confirmed"},
         {"verdict": "disputed"},
         {"verdict": "unchecked", "unchecked_reason": "gate"},
@@ -227,26 +216,17 @@ def test_one_that_changed_the_signal_is_the_last() -> None:
         {"flags": ("late",)},
         {"flags": ("backfilled",)},
         {"as_of": datetime.fromisoformat("2021-08-10T12:00:00Z")},
-    ],
-    ids=str,
-)
-def test_nothing_else_is_looked_at_again(case: dict[str, Any]) -> None:
+    ]
+
     async def story(there: Installation) -> None:
         there.worker()
-        there.judged(**case)
-        await asyncio.sleep(180 * MINUTE)
-        assert await there.opened() == []
-
-    play(story)
-
-
-def test_a_case_whose_search_failed_is_looked_at_again() -> None:
-    async def story(there: Installation) -> None:
-        there.worker()
-        there.judged(verdict="unchecked", unchecked_reason="search_failed:timeout")
+        names = {there.judged(text=str(case), **case): str(case) for case in others}
+        names[there.judged(verdict="unchecked", unchecked_reason="search_failed:timeout")] = "its search failed"
         await asyncio.sleep(13 * MINUTE)
-        [(_, look)] = await there.opened()
-        assert look.verdict == "unchecked"
+        found = {names[look.of_case]: look.verdict for _, look in await there.opened()}
+        assert found == {"its search failed": "unchecked"}
+        await asyncio.sleep(170 * MINUTE)
+        assert {names[look.of_case] for _, look in await there.opened()} == {"its search failed"}
 
     play(story)
 

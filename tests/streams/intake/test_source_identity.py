@@ -20,7 +20,7 @@ from streams.audit.audit import AuditReport, audit
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from tests.plain_graph import plain_registry
-from tests.streams.records import DROPPED, after, opening, write
+from tests.streams.records import DROPPED, MemoryWorld, after, opening, write
 from tests.streams.world import KEY, World, by_the_listener, news
 
 FORGED = news(
@@ -138,12 +138,13 @@ def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.security
-async def test_the_audit_finds_a_case_that_claims_a_listed_source_without_a_valid_mark(world: World) -> None:
+async def test_the_audit_finds_a_case_that_claims_a_listed_source_without_a_valid_mark() -> None:
+    world = MemoryWorld()
     forged = {"source": "solana-status", "url": "https://solana.com/x", "mark": "0" * 64}
     genuine = {n: v for n, v in by_the_listener(news(2, source="solana-status")).items() if n != "external_id"}
 
     async def audited(keys: tuple[bytes, ...]) -> AuditReport:
-        return await audit(KafkaLog(world.address), world.topics, keys=keys)
+        return await audit(world.log, world.topics, keys=keys)
 
     for number, fields in ((1, forged), (2, genuine)):
         case, head, value, headers = opening(number, authenticated=True, **fields)

@@ -117,14 +117,6 @@ async def _ask_all_the_time(index: TextIndex) -> None:
         await asyncio.gather(*(earlier(index, "somebody", f"text {n}") for n in range(5)))
 
 
-async def test_layout_alone_makes_no_other_text(world: World) -> None:
-    async with index_of(world) as index:
-        case, _, value, headers = opening(1, text=TEXT)
-        await write(world, case, value, headers)
-        assert await earlier(index, "copy", f"  {TEXT.upper()}!! ") == case
-        assert await earlier(index, "other", TEXT + " tomorrow") is None
-
-
 def copies_in_each_partition(world: World) -> list[tuple[str, str, bytes, Headers]]:
     """One copy of the text for each partition, in their order."""
     made = [opening(n, source=f"source-{n}", text=TEXT) for n in range(40)]

@@ -133,15 +133,6 @@ async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_
     assert next(calls) > 2
 
 
-async def test_the_end_of_a_partition_that_the_consumer_does_not_hold_is_unknown(world: World) -> None:
-    await world.publish(1)
-    async with world.working(plain_registry(asks=False)) as worker:
-        await world.until_closed(1)
-        ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
-        assert sum(end or 0 for end in ends) >= 6
-        assert worker.highwater(world.topics.cases, 2) is None
-
-
 async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, never = asyncio.Event(), asyncio.Event()
 
@@ -165,10 +156,15 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
     assert not ending.over
 
 
-async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(world: World) -> None:
+async def test_a_partition_that_is_taken_away_does_not_come_to_life_again_and_is_asked_for_nothing(
+    world: World,
+) -> None:
     await world.publish(1)
     async with world.working(plain_registry(asks=False)) as worker:
         await world.until_closed(1)
+        ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
+        assert sum(end or 0 for end in ends) >= 6
+        assert worker.highwater(world.topics.cases, 2) is None, "one that the consumer does not hold"
         await worker._on_revoked(worker.app, set())
         folded, started = worker.projector.folded, worker.dispatcher.steps_started
         case, _, value, headers = opening(2)
@@ -177,12 +173,6 @@ async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(
         # Its new owner works on it from now on: what this worker started would be paid twice.
         assert worker.dispatcher.steps_started == started
         assert not any(p.live for p in worker.projector.partitions.values())
-
-
-async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(world: World) -> None:
-    await world.publish(1)
-    async with world.working(plain_registry(asks=False)) as worker:
-        await world.until_closed(1)
         del worker.projector.partitions[1]
         worker.dispatcher.let_go([1])
         assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0

@@ -147,40 +147,36 @@ def superseding(target: Written, verdict: Any, **changes: Any) -> ev.RetractionF
     return denial(target, kind="superseded", rival=rival, reason="a better-founded report of the same event")
 
 
-@pytest.mark.parametrize(
-    ("earlier", "later", "stages"),
-    [
-        ("unconfirmed", "confirmed", (["final", "superseded"], ["final"])),
-        ("unconfirmed", "unconfirmed", (["final"], ["final"])),
-        ("confirmed", "likely", (["final"], ["final"])),
-        ("likely", "likely", (["final"], ["final", "superseded"])),
-        ("confirmed", "unconfirmed", (["final"], ["final", "superseded"])),
-    ],
-)
-async def test_of_two_cases_of_one_event_that_run_at_once_one_better_founded_signal_stays(
-    world: World, earlier: Any, later: Any, stages: Any
-) -> None:
+AT_ONCE: list[tuple[Any, Any, tuple[list[str], list[str]]]] = [
+    # (verdict of the earlier case, of the later one, None where it ends without a signal; stages of both signals)
+    ("unconfirmed", "confirmed", (["final", "superseded"], ["final"])),
+    ("unconfirmed", "unconfirmed", (["final"], ["final"])),
+    ("confirmed", "likely", (["final"], ["final"])),
+    ("likely", "likely", (["final"], ["final", "superseded"])),
+    ("confirmed", "unconfirmed", (["final"], ["final", "superseded"])),
+    ("unconfirmed", None, (["final"], [])),
+]
+
+
+async def test_of_two_cases_of_one_event_that_run_at_once_one_better_founded_signal_stays(world: World) -> None:
     """The earlier case ends after the later one has been judged, so nobody could compare them but publish."""
-    first, second = await Written(world, 1).open(), await Written(world, 2).open()
-    await second.go(superseding(first, later, same_slots=True))
-    await second.go(ev.SignalSynthesized(signal=second.signal(verdict=later), path="deep"))
+    pairs = []
+    for number, (_, later, _) in enumerate(AT_ONCE):
+        first, second = [await Written(world, 2 * number + n).open() for n in range(2)]
+        end: ev.Event = ev.CaseFailed(reason="r", failed_step="synthesize", attempts=3)
+        if later is not None:
+            end = ev.SignalSynthesized(signal=second.signal(verdict=later), path="deep")
+        await second.go(superseding(first, later or "confirmed", same_slots=True), end)
+        pairs.append((first, second))
     async with world.publishing():
-        await signals_reach(world, 1)
-        await first.go(ev.SignalSynthesized(signal=first.signal(verdict=earlier), path="deep"))
-        await signals_reach(world, sum(map(len, stages)))
-    assert (await revisions(world, first), await revisions(world, second)) == stages
+        await signals_reach(world, 5)
+        for (first, _), (earlier, _, _) in zip(pairs, AT_ONCE, strict=True):
+            await first.go(ev.SignalSynthesized(signal=first.signal(verdict=earlier), path="deep"))
+        await signals_reach(world, sum(len(of) for *_, stages in AT_ONCE for of in stages))
+    found = [(await revisions(world, first), await revisions(world, second)) for first, second in pairs]
+    assert found == [stages for *_, stages in AT_ONCE]
     report = await audit(KafkaLog(world.address), world.topics)
     assert report.forged == () and not report.duplicate_signals
-
-
-async def test_a_case_that_ends_without_a_signal_supersedes_nothing(world: World) -> None:
-    first, second = await Written(world, 1).open(), await Written(world, 2).open()
-    await first.end()
-    await second.go(superseding(first, "confirmed"), ev.CaseFailed(reason="r", failed_step="synthesize", attempts=3))
-    async with world.publishing():
-        await (await Written(world, 3).open()).end()
-        await signals_reach(world, 2)
-    assert await revisions(world, first) == ["final"]
 
 
 def test_an_event_that_says_less_or_more_than_tellings_can_raises_nothing() -> None:

@@ -77,20 +77,23 @@ async def test_the_looks_signal_is_the_next_revision_once_and_the_audit_recomput
     assert report.second_looks == 1
 
 
-@pytest.mark.parametrize("meanwhile", ["retracted", "superseded", "confirmed"])
-async def test_what_was_taken_back_or_confirmed_while_the_look_ran_stays_so(world: World, meanwhile: str) -> None:
-    first = await unconfirmed(world, 1)
-    said: ev.Event = denial(first, meanwhile)
-    if meanwhile == "confirmed":
-        said = telling(first.signal_id, first.case_id, verdict="confirmed")
+async def test_what_was_taken_back_or_confirmed_while_the_look_ran_stays_so(world: World) -> None:
+    wanted = {"retracted": ("retracted", "refuted"), "superseded": ("superseded", "unconfirmed"),
+              "confirmed": ("final", "confirmed")}  # fmt: skip
+    firsts = [await unconfirmed(world, number) for number in range(3)]
     async with world.publishing() as publisher:
-        await (await (await Written(world, 2).open()).go(said)).end()
-        await signals_reach(world, 3)
-        await Look(world, first).ends()
+        for number, (first, meanwhile) in enumerate(zip(firsts, wanted, strict=True), start=10):
+            said: ev.Event = denial(first, meanwhile)
+            if meanwhile == "confirmed":
+                said = telling(first.signal_id, first.case_id, verdict="confirmed")
+            await (await (await Written(world, number).open()).go(said)).end()
+        await signals_reach(world, 9)
+        for first in firsts:
+            await Look(world, first).ends()
         await until_read(world, publisher)
-    found = [s for s in await world.signals() if s.signal_id == first.signal_id]
-    assert len(found) == 2 and (found[-1].stage, found[-1].verdict) in (
-        ("retracted", "refuted"), ("superseded", "unconfirmed"), ("final", "confirmed"))  # fmt: skip
+    for first, last in zip(firsts, wanted.values(), strict=True):
+        found = [s for s in await world.signals() if s.signal_id == first.signal_id]
+        assert len(found) == 2 and (found[-1].stage, found[-1].verdict) == last
     assert (await audit(KafkaLog(world.address), world.topics)).clean
 
 

@@ -144,26 +144,26 @@ async def test_a_target_that_ends_without_a_signal_leaves_nothing_and_holds_noth
     assert committed[TopicPartition(world.topics.cases, denier.partition)].offset > denier.offset
 
 
-@pytest.mark.parametrize(
-    ("kinds", "wanted", "found"),
-    [
-        (("retracted", "retracted"), ["final", "retracted"], ["confirmed", "refuted"]),
-        (("retracted", "superseded"), ["final", "retracted"], ["confirmed", "refuted"]),
-        (("superseded", "superseded"), ["final", "superseded"], ["confirmed", "confirmed"]),
-        (("superseded", "retracted"), ["final", "superseded", "retracted"], ["confirmed", "confirmed", "refuted"]),
-    ],
-)
-async def test_what_is_withdrawn_stays_withdrawn_and_only_what_is_denied_is_refuted(
-    world: World, kinds: tuple[str, str], wanted: list[str], found: list[str]
-) -> None:
-    target = await (await Written(world, 1).open()).end()
-    denier = await (await Written(world, 2).open()).go(*(denial(target, kind) for kind in kinds))
-    await denier.end()
+TWICE: list[tuple[tuple[str, str], list[str], list[str]]] = [
+    (("retracted", "retracted"), ["final", "retracted"], ["confirmed", "refuted"]),
+    (("retracted", "superseded"), ["final", "retracted"], ["confirmed", "refuted"]),
+    (("superseded", "superseded"), ["final", "superseded"], ["confirmed", "confirmed"]),
+    (("superseded", "retracted"), ["final", "superseded", "retracted"], ["confirmed", "confirmed", "refuted"]),
+]
+
+
+async def test_what_is_withdrawn_stays_withdrawn_and_only_what_is_denied_is_refuted(world: World) -> None:
+    targets = []
+    for number, (kinds, _, _) in enumerate(TWICE):
+        targets.append(target := await (await Written(world, number).open()).end())
+        denier = await Written(world, 10 + number).open()
+        await (await denier.go(*(denial(target, kind) for kind in kinds))).end()
     async with world.publishing() as publisher:
-        await world.until(lambda: _has(world, denier), within_s=60)
         await until_read(world, publisher)
-    assert await revisions(world, target) == wanted
-    assert [verdict for verdict, _ in await verdicts(world, target)] == found
+        await signals_reach(world, 14)
+    for target, (_, stages, found) in zip(targets, TWICE, strict=True):
+        assert await revisions(world, target) == stages
+        assert [verdict for verdict, _ in await verdicts(world, target)] == found
     assert (await audit(KafkaLog(world.address), world.topics)).forged == ()
 
 
@@ -198,20 +198,21 @@ async def test_a_preliminary_revision_comes_first_and_the_final_one_supersedes_i
     ]
 
 
-@pytest.mark.parametrize(
-    "end",
-    [ev.CaseDropped(reason="spam", detail="d"), ev.CaseFailed(reason="cancelled by me", failed_step="", attempts=0)],
-)
-async def test_a_case_that_ends_without_a_signal_withdraws_its_preliminary_one(world: World, end: ev.Event) -> None:
-    case = await Written(world, 1).open()
-    await case.go(replace(TRIAGED, preliminary_signal=case.signal(**FIRST)), end)
-    denier = await (await Written(world, 2).open()).go(denial(case))  # a second reason changes nothing
-    await denier.end()
+async def test_a_case_that_ends_without_a_signal_withdraws_its_preliminary_one(world: World) -> None:
+    cases = []
+    for number, end in enumerate(
+        (ev.CaseDropped(reason="spam", detail="d"), ev.CaseFailed(reason="cancelled", failed_step="", attempts=0))
+    ):
+        cases.append(case := await Written(world, number).open())
+        await case.go(replace(TRIAGED, preliminary_signal=case.signal(**FIRST)), end)
+        denier = await Written(world, 10 + number).open()
+        await (await denier.go(denial(case))).end()  # a second reason changes nothing
     async with world.publishing() as publisher:
-        await signals_reach(world, 3)
+        await signals_reach(world, 6)
         await until_read(world, publisher)
-    assert await revisions(world, case) == ["preliminary", "retracted"]
-    assert await verdicts(world, case) == [("unchecked", "preliminary")] * 2, "nobody has denied it"
+    for case in cases:
+        assert await revisions(world, case) == ["preliminary", "retracted"]
+        assert await verdicts(world, case) == [("unchecked", "preliminary")] * 2, "nobody has denied it"
 
 
 async def test_a_retraction_of_a_preliminary_revision_waits_for_the_final_one(world: World) -> None:

@@ -22,7 +22,7 @@ from streams.journal.log import KafkaLog
 from tests.schemas.write_golden import GOLDEN_SIGNALS
 from tests.streams.publish.test_publisher import signals_reach
 from tests.streams.publish.test_retractions import PAGE, Written
-from tests.streams.records import after, write
+from tests.streams.records import MemoryWorld, after, write
 from tests.streams.world import World
 
 LOG = read_log_file(GOLDEN_SIGNALS / "denied.v1.jsonl.gz")
@@ -31,7 +31,7 @@ CLAIM = json.loads(BOUGHT.value or b"")
 Place = tuple[int, int]
 
 
-async def recorded(world: World, *signals: Record, denied: bool = False) -> dict[Place, Place]:
+async def recorded(world: World | MemoryWorld, *signals: Record, denied: bool = False) -> dict[Place, Place]:
     """Write the journal of the golden log, without ``denied`` only the claim's, and these signals; return where it lies."""
     moved: dict[Place, Place] = {}
     for one in LOG.cases:
@@ -44,7 +44,7 @@ async def recorded(world: World, *signals: Record, denied: bool = False) -> dict
     return moved
 
 
-async def send(world: World, one: Record, moved: dict[Place, Place], value: bytes | None = None) -> Place:
+async def send(world: World | MemoryWorld, one: Record, moved: dict[Place, Place], value: bytes | None = None) -> Place:
     """Write a signal of the golden log, or another value under its headers, that names where its event lies here."""
     cause = read_publication(one)
     partition, offset = moved[cause.journal_partition, cause.journal_offset]
@@ -55,8 +55,9 @@ async def send(world: World, one: Record, moved: dict[Place, Place], value: byte
     return sent.partition, sent.offset
 
 
-async def audited(world: World) -> AuditReport:
-    return await audit(KafkaLog(world.address), world.topics)
+async def audited(world: World | MemoryWorld) -> AuditReport:
+    log = world.log if isinstance(world, MemoryWorld) else KafkaLog(world.address)
+    return await audit(log, world.topics)
 
 
 async def of_the_claim(world: World) -> list[tuple[Signal, int]]:
@@ -69,7 +70,8 @@ async def of_the_claim(world: World) -> list[tuple[Signal, int]]:
     return found
 
 
-async def test_a_log_of_schema_1_is_as_clean_as_it_was(world: World) -> None:
+async def test_a_log_of_schema_1_is_as_clean_as_it_was() -> None:
+    world = MemoryWorld()
     await recorded(world, *LOG.signals, denied=True)
     report = await audited(world)
     assert (report.signals, report.forged, report.overstated, report.clean) == (2, (), (), True)
@@ -136,7 +138,8 @@ def changed(**fields: Any) -> bytes:
 
 
 @pytest.mark.security
-async def test_a_changed_signal_of_schema_1_is_forged_like_one_of_today(world: World) -> None:
+async def test_a_changed_signal_of_schema_1_is_forged_like_one_of_today() -> None:
+    world = MemoryWorld()
     moved = await recorded(world)
     forgeries = {
         "another word": changed(confidence=0.99),
@@ -153,7 +156,8 @@ async def test_a_changed_signal_of_schema_1_is_forged_like_one_of_today(world: W
 
 
 @pytest.mark.security
-async def test_a_changed_withdrawal_of_schema_1_is_forged(world: World) -> None:
+async def test_a_changed_withdrawal_of_schema_1_is_forged() -> None:
+    world = MemoryWorld()
     moved = await recorded(world, DENIAL, BOUGHT, denied=True)
     old = json.loads(RETRACTED.value or b"")
     value = json.dumps(old | {"action": "buy", "confidence": 0.9}, ensure_ascii=False, separators=(",", ":")).encode()

@@ -19,15 +19,16 @@ from schemas.topics import Topics
 from streams.record.days import (
     Difference,
     differing_days,
+    leaf_hash,
     path_of,
     proofs_of,
     publish_days,
     read_file,
     read_roots,
     revisions,
+    tree_hash,
     verify,
 )
-from streams.record.merkle import leaf_hash, tree_hash
 from tests.newsproof.signal_samples import as_published, signal
 from tests.streams.memory_log import MemoryLog
 

@@ -14,7 +14,7 @@ from agents.core.case import Case
 from agents.core.step import StepRequest
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
+from infra.ports import Answer
 from schemas.news import News
 from schemas.topics import Topics
 from streams.composition import worker_of
@@ -22,7 +22,7 @@ from streams.effects.spending import Unlimited
 from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
-from tests.plain_graph import plain_registry
+from tests.plain_graph import plain_registry, ports_of
 from tests.streams.graphs import asking, degrading
 from tests.streams.world import QUICK, news
 
@@ -53,7 +53,7 @@ async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, whe
     options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
     exchanged = {"recall": asking(deadly_ask)} if where == "ask" else {}
     port = Deadly(LATENCY_S) if where == "effect" else Simulated(LATENCY_S)
-    ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
+    ports = ports_of(port)
     registry = degrading(asks=True, **exchanged)
     address = KafkaAddress.embedded(bootstrap, password_file)
     worker = worker_of(

@@ -11,8 +11,7 @@ from schemas.config import Snapshot
 from streams import worker as worker_module
 from streams.journal.clock import utc_now
 from streams.runtime import deadlines
-from tests.streams.graphs import degrading
-from tests.streams.intake.test_admission import Gate
+from tests.streams.graphs import Gate, degrading
 from tests.streams.world import World
 
 HOUR = timedelta(hours=1)

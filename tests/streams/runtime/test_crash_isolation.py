@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
-from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
 from schemas import events as ev
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import News
-from tests.streams.graphs import degrading
+from tests.streams.graphs import Gate, degrading
 from tests.streams.world import World, leave_at_once, news
 
 AFTER = 3
 SUSPECT, OTHER = news("suspect"), news("other")
-
-
-class Slow(Simulated):
-    """Keeps the suspect's first step waiting until told; the others are answered at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer = asyncio.Event()
-        self.asked = 0
-
-    async def perform(self, effect: Any) -> Answer:
-        if effect.task == "triage" and effect.parts[0].text == case_of(SUSPECT):
-            self.asked += 1
-            await self.answer.wait()
-        return await super().perform(effect)
-
-    def ports(self) -> Ports:
-        return Ports(models={"light": self, "heavy": self}, search={}, recall=self, earlier=self)
 
 
 def case_of(item: dict[str, Any]) -> str:
@@ -49,13 +28,18 @@ def remember_crashes(world: World, slot: str) -> None:
     (world.slots / f"slot-{slot}.crashes").write_text(f"{head} {AFTER}\n")
 
 
+def slow() -> Gate:
+    """A provider that keeps the suspect's first step waiting until it is opened."""
+    return Gate(lambda effect: effect.task == "triage" and effect.parts[0].text == case_of(SUSPECT))
+
+
 async def started(world: World) -> list[bool]:
     """For each ``StepStarted`` of the suspect, whether it hands back."""
     story = await world.story(of_case=case_of(SUSPECT))
     return [e.handed_back for e in story if isinstance(e, ev.StepStarted)]
 
 
-async def assert_innocent(world: World, port: Slow) -> None:
+async def assert_innocent(world: World, port: Gate) -> None:
     report = await world.until_closed(2)
     assert (report.degraded, report.failed, report.lost) == (0, 0, 0)
     story = await world.story(of_case=case_of(SUSPECT))
@@ -66,7 +50,7 @@ async def assert_innocent(world: World, port: Slow) -> None:
 
 @pytest.mark.slow
 async def test_a_rebalance_hands_a_suspect_back_and_it_runs_alone_again_and_is_not_convicted(world: World) -> None:
-    port = Slow()
+    port = slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT)
@@ -75,7 +59,7 @@ async def test_a_rebalance_hands_a_suspect_back_and_it_runs_alone_again_and_is_n
         async with world.working(degrading(asks=True), ports=port.ports(), slot="b") as b:
             await world.until(lambda: port.asked == 2)
             assert await started(world) == [False, True, False]
-            port.answer.set()
+            port.opened.set()
             await world.publish(OTHER)
             await assert_innocent(world, port)
             leave_at_once(b)
@@ -83,7 +67,7 @@ async def test_a_rebalance_hands_a_suspect_back_and_it_runs_alone_again_and_is_n
 
 @pytest.mark.slow
 async def test_a_worker_that_ends_in_order_hands_its_suspect_to_the_next_one(world: World) -> None:
-    port = Slow()
+    port = slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT, OTHER)
@@ -93,13 +77,13 @@ async def test_a_worker_that_ends_in_order_hands_its_suspect_to_the_next_one(wor
     async with world.working(degrading(asks=True), ports=port.ports(), slot="b") as b:
         await world.until(lambda: port.asked == 2)
         assert b.places.used == 0 and b.dispatcher.running == 1, "nothing runs beside it"
-        port.answer.set()
+        port.opened.set()
         await assert_innocent(world, port)
 
 
 @pytest.mark.slow
 async def test_a_worker_that_is_gone_without_a_word_convicts_its_suspect(world: World) -> None:
-    port = Slow()
+    port = slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT)
@@ -107,7 +91,7 @@ async def test_a_worker_that_is_gone_without_a_word_convicts_its_suspect(world: 
         leave_at_once(a)
         a.dispatcher._crash_isolation.hand_back()  # as a SIGKILL, which says nothing either
     async with world.working(degrading(asks=True), ports=port.ports(), slot="b"):
-        port.answer.set()
+        port.opened.set()
         report = await world.until_closed(1)
     assert report.degraded == 1
     assert await started(world) == [False]

@@ -11,7 +11,7 @@ import pytest
 
 from agents.core.case import Case, open_case
 from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
+from infra.ports import Answer
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.errors import TransientError
@@ -19,6 +19,7 @@ from schemas.ids import uuid5
 from schemas.news import News
 from streams.runtime.deadlines import LIVE_GRACE, LOOK_AGAIN, Deadlines
 from tests.builders import received
+from tests.plain_graph import ports_of
 from tests.streams.graphs import degrading
 from tests.streams.world import World, news
 
@@ -58,16 +59,12 @@ class Busy(Simulated):
         return await super().perform(effect)
 
 
-def ports(port: Simulated) -> Ports:
-    return Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
-
-
 @pytest.mark.slow
 async def test_a_step_that_does_not_heed_its_cancellation_holds_its_case_no_longer_than_the_deadline(
     world: World,
 ) -> None:
     port = Deaf()
-    async with world.working(degrading(asks=True), ports=ports(port), snapshot=BRIEF):
+    async with world.working(degrading(asks=True), ports=ports_of(port), snapshot=BRIEF):
         await world.publish(1)
         report = await world.until_closed(1)
         assert not port.ended.is_set(), "the step was still running when its case had ended"
@@ -82,7 +79,7 @@ async def test_a_step_that_does_not_heed_its_cancellation_holds_its_case_no_long
 async def test_a_step_that_waits_for_its_retry_is_cut_off_by_the_deadline(world: World) -> None:
     """The retry is due before the deadline, but nobody comes to do it."""
     first = Snapshot(provider_mode="simulated", case_deadline_seconds=8.0)
-    async with world.working(degrading(asks=True), ports=ports(Busy(1.0)), snapshot=first) as worker:
+    async with world.working(degrading(asks=True), ports=ports_of(Busy(1.0)), snapshot=first) as worker:
         worker.dispatcher._due = lambda *_: None  # type: ignore[method-assign]
         await world.publish(1)
         report = await world.until_closed(1)
@@ -92,7 +89,7 @@ async def test_a_step_that_waits_for_its_retry_is_cut_off_by_the_deadline(world:
 
 
 async def test_a_wait_that_would_pass_the_deadline_is_not_begun(world: World) -> None:
-    async with world.working(degrading(asks=True), ports=ports(Busy(3600.0)), snapshot=BRIEF):
+    async with world.working(degrading(asks=True), ports=ports_of(Busy(3600.0)), snapshot=BRIEF):
         await world.publish(1)
         report = await world.until_closed(1)
     [failure] = [e for e in await world.story() if isinstance(e, ev.StepFailed)]

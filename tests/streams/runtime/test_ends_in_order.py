@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from infra.kafka.topics import members_of
-from infra.offline.simulated import Simulated
-from infra.ports import Answer, Ports
 from newsproof.app import exits
 from newsproof.app.processes.supervisor import MUST_BE_MENDED
 from schemas.errors import TransientError
 from streams.runtime import watchdog
 from tests.newsproof.command import environment
 from tests.plain_graph import plain_registry
+from tests.streams.graphs import Gate
 from tests.streams.world import World
 
 END_WITHIN_S = 10.0
@@ -36,6 +35,7 @@ import newsproof.app.processes.services as services
 from tests.plain_graph import simulated_ports
 from infra.settings import load_settings
 from tests.plain_graph import plain_registry
+from tests.streams.graphs import Gate
 from newsproof.app.logging_setup import configure_logs
 
 composition.ports_of = lambda *_, **__: simulated_ports(latency_s=60.0)
@@ -80,13 +80,6 @@ async def test_a_worker_with_long_calls_hands_back_within_ten_seconds_and_anothe
         process.wait()
 
 
-async def test_a_worker_that_ends_in_order_leaves_its_group_at_once(world: World) -> None:
-    async with world.working(plain_registry(asks=False)):
-        await world.publish(1)
-        await world.until_closed(1)
-    assert await members_of(world.address, world.topics.group("worker")) == []
-
-
 async def opened(world: World) -> bool:
     """Whether all four cases are open, and wait for their first call."""
     return sum((await world.ends(world.topics.cases)).values()) == 4
@@ -112,33 +105,14 @@ async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)
 
 
-class Held(Simulated):
-    """Answers no call before it is let go, and counts those that were given up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = self.given_up = 0
-        self.go = asyncio.Event()
-
-    async def perform(self, effect: Any) -> Answer:
-        self.asked += 1
-        try:
-            await self.go.wait()
-        except asyncio.CancelledError:
-            self.given_up += 1
-            raise
-        return await super().perform(effect)
-
-
 async def test_a_worker_that_its_group_has_dropped_gives_up_what_runs_and_appends_nothing_of_it(world: World) -> None:
-    held = Held()
-    ports = Ports(models={"light": held, "heavy": held}, search={}, recall=held, earlier=held)
-    async with world.working(plain_registry(asks=True), ports=ports) as worker:
+    held = Gate()
+    async with world.working(plain_registry(asks=True), ports=held.ports()) as worker:
         await world.publish(1)
         await world.until(lambda: held.asked == 1)
         worker.app.consumer._thread._consumer._coordinator.reset_generation()  # as after a heartbeat of an unknown member
         await world.until(lambda: held.given_up == 1 and held.asked == 2)
-        held.go.set()
+        held.opened.set()
         report = await world.until_closed(1)
     assert (report.repeated_records, worker.repaid_at_rebalance) == (0, 1)
 

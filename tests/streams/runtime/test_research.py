@@ -22,7 +22,7 @@ from schemas import research_events as rev
 from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 from schemas.effects import CallModel, SignalsReply
-from schemas.errors import PermanentError, TransientError
+from schemas.errors import TransientError
 from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.topics import partition_of
 from streams.audit.audit import audit
@@ -126,14 +126,6 @@ async def test_a_question_is_routed_planned_analysed_by_three_agents_and_answere
     assert paid == Counter(("research_route", "research_plan", *AGENTS, "research_answer")) == model.asked
 
 
-async def test_a_question_that_needs_no_data_is_answered_by_one_call(world: World) -> None:
-    model = Watched()
-    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
-        events = await until_ended(world, await ask(world, message="Hello!"))
-    assert path(events) == ["QuestionAsked", "QuestionRouted", "AnswerGiven"]
-    assert events[-1].metadata.path == "direct" and model.asked == {"research_route": 1}
-
-
 async def test_a_stop_ends_the_turn_at_once_and_asks_nothing_more(world: World) -> None:
     model = Watched()
     out = model.hold["research_plan"] = asyncio.Event()
@@ -171,34 +163,6 @@ async def test_finish_writes_the_answer_up_from_the_agents_that_have_answered(wo
     assert model.asked["research_macro"] == model.asked["research_ta"] == model.asked["research_answer"] == 1
 
 
-async def test_finish_keeps_what_the_sources_had_answered(world: World) -> None:
-    model, slow = Watched(), asyncio.Event()
-
-    class SlowCandles(OfflineCandles):
-        async def perform(self, effect: Any) -> Answer:
-            await slow.wait()
-            return await super().perform(effect)
-
-    chosen = Ports(
-        models={"light": model, "heavy": model},
-        market=OfflineMarket(mode="offline", latency_s=0),
-        candles=SlowCandles(mode="offline", latency_s=0),
-        signals=NoSignals(),
-    )
-    async with world.working(research(), ports=chosen, snapshot=SNAPSHOT) as worker:
-        leave_at_once(worker)
-        turn = await ask(world)
-
-        async def five_answered() -> bool:
-            return sum(isinstance(e, ev.EffectCompleted) and e.step == "collect" for e in await told(world, turn)) == 5
-
-        await world.until(five_answered)
-        await append(world, turn, rev.FinishRequested(requested_by="page"), id=uuid5("finish", turn))
-        answer = (await until_ended(world, turn))[-1]
-    assert answer.metadata.path == "partial" and [s.title for s in answer.sources] == ["offline"]
-    assert [u for u in answer.metadata.unavailable if u.startswith("candles: no answer had come")]
-
-
 async def test_a_stop_holds_although_finish_was_asked_for_after_it(world: World) -> None:
     model = Watched()
     turn = await ask(world)
@@ -207,15 +171,6 @@ async def test_a_stop_holds_although_finish_was_asked_for_after_it(world: World)
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
         events = await until_ended(world, turn)
     assert isinstance(events[-1], rev.AnswerStopped) and not model.asked
-
-
-async def test_what_the_agents_said_is_told_when_nobody_can_write_it_up(world: World) -> None:
-    model = Watched()
-    model.fail["research_answer"] = [PermanentError("gone", kind="refused")] * 9
-    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
-        answer = (await until_ended(world, await ask(world)))[-1]
-    assert isinstance(answer, rev.AnswerGiven) and answer.confidence <= 0.25
-    assert answer.metadata.agents_missing == ("GeneralAnalysisAgent",)
 
 
 async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_only_what_is_missing(world: World) -> None:
@@ -235,15 +190,6 @@ async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_onl
     assert second.asked == {"research_ta": 1, "research_answer": 1}
     report = await audit(KafkaLog(world.address), world.topics)
     assert report.clean and (report.questions, report.answered, report.repeated_records) == (1, 1, 0)
-
-
-async def test_an_agent_that_fails_for_good_is_named_and_the_others_answer(world: World) -> None:
-    model = Watched()
-    model.fail["research_macro"] = [PermanentError("no such model", kind="refused")] * 3
-    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
-        events = await until_ended(world, await ask(world))
-    assert dict(next(e for e in events if isinstance(e, rev.AgentsReported)).failed).keys() == {"MacroAgent"}
-    assert events[-1].metadata.agents_missing == ("MacroAgent",) and events[-1].metadata.path == "partial"
 
 
 async def test_without_any_model_the_turn_ends_as_failed_says_why_and_leaves_no_dead_letter(world: World) -> None:
