@@ -1,1 +1,1 @@
-"""The records on the wire, ids, errors, and the rule of acceptance. Frozen structs."""
+"""The records on the wire, their ids, and errors. Frozen structs."""

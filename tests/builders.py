@@ -1,4 +1,4 @@
-"""News, events, model calls, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
+"""News, events, pages, model calls, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from schemas.budget import LimitsSet
 from schemas.effects import CallModel, Trusted, Untrusted
 from schemas.events import EventReceived
+from schemas.evidence import Findings, SearchReference, SearchResult, Sentiment
 from schemas.news import News
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Draft, Signal
 
@@ -48,6 +49,51 @@ def draft(**changes: Any) -> Draft:
         "timeframe": "short",
     }
     return Draft(**{**given, **changes})
+
+
+def search_result(url: str, text: str, **changes: Any) -> SearchResult:
+    """Return a page as a search finds it; without a date."""
+    return SearchResult(**{"title": "", "url": url, "domain": "", "snippet": text, "score": 0.9, **changes})
+
+
+def reference(number: int, text: str = "", **changes: Any) -> SearchReference:
+    """Return a page of a stranger that says nothing of the claim. ``domain``: of its address, and its owner."""
+    domain = changes.pop("domain", f"site{number}.example")
+    given: dict[str, Any] = {
+        "source_tool": "tavily",
+        "title": "t",
+        "url": f"https://{domain}/{number}",
+        "snippet": text[:300],
+        "passage": text,
+        "relevance_score": 0.9,
+        "quality_score": 80,
+        "content_complete": True,
+        "source_credibility": "medium",
+        "query": "q",
+        "registrable_domain": domain,
+        "owner": domain,
+    }
+    return SearchReference(reference_number=number, **{**given, **changes})
+
+
+def findings(*references: SearchReference, **changes: Any) -> Findings:
+    """Return the findings of these pages, each of its own owner; nobody denies anything."""
+    given: dict[str, Any] = {
+        "keyword": "q",
+        "references": references,
+        "dropped": (),
+        "independent_sources": len(references),
+        "multi_source": len(references) >= 3,
+        "official_confirmed": False,
+        "denied": False,
+        "conflict": False,
+        "stale": False,
+        "sentiment": Sentiment(panic=0.33, neutral=0.34, optimistic=0.33),
+        "source_count": len(references),
+        "confidence": 0.9,
+        "triggered": False,
+    }
+    return Findings(**{**given, **changes})
 
 
 def signal(**changes: Any) -> Signal:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import gc
-import logging
 import os
 import signal
 import uuid
@@ -28,6 +27,7 @@ from infra.origin import is_entry
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
+from tests.logging_state import logs_as_they_were
 
 if TYPE_CHECKING:
     from tests.streams.world import World
@@ -115,12 +115,10 @@ def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A command that ran in this process leaves its handler, and its logging to the first message of another test."""
+    """A command that runs in this process leaves no other test its logging, also not what waits for the first message."""
     monkeypatch.setattr(late_log, "_pending", [])
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
+    with logs_as_they_were():
+        yield
 
 
 Server = TypeVar("Server", EmbeddedKafka, EmbeddedClickHouse)

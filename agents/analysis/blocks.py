@@ -42,7 +42,7 @@ SCALES: dict[AgentName, tuple[float, ...]] = {
     "OnChainAgent": (1,),
 }
 """Scale marks that an agent's prompt explains (fear and greed, RSI, MVRV). They are not current figures."""
-_CALLED = {
+CALLED = {
     "fear_greed_index": "fear_greed",
     "treasury_yield_10y": "treasury_yield",
     "transactions_per_day": "network_activity",
@@ -85,7 +85,7 @@ def figures_in(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketVa
     found: dict[str, MarketValue] = {}
     for block in blocks:
         for value in () if block == "signals" else of_block(data, block):
-            found.setdefault(_CALLED.get(value.name, value.name), value)
+            found.setdefault(CALLED.get(value.name, value.name), value)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from agents.analysis.blocks import CALLED
 from schemas.evidence import FoundSignal
 from schemas.signals import NO_ASSET
 
@@ -90,11 +91,6 @@ SIGNAL_WORDS: dict[str, tuple[str, str]] = {
     "simulated": ("simulated", "模拟"),
 }
 """Words for the values of a signal's fields."""
-_ALIASES = {
-    "fear_greed_index": "fear_greed",
-    "treasury_yield_10y": "treasury_yield",
-    "transactions_per_day": "network_activity",
-}
 _CHANGE = re.compile(r"(.+)_change_(\d+)([hd])")
 
 
@@ -105,7 +101,7 @@ def display_name(name: str, *, zh: bool) -> str:
         if zh:
             return f"{display_name(of, zh=True)} {span} {'小时' if unit == 'h' else '日'}变化"
         return f"{display_name(of, zh=False)}, {span} {unit} change"
-    words = NAMES.get(_ALIASES.get(name, name))
+    words = NAMES.get(CALLED.get(name, name))
     return words[zh] if words else name.replace("_", " ")
 
 

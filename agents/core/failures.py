@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Literal
 
 from agents.core.case_core import CaseCore
+from agents.core.step import StepFailure
 from agents.core.step_turn import attempt_of
 from schemas.effects import Failure
 from schemas.events import StepFailed
@@ -40,6 +42,22 @@ def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> Ste
             return StepFailed(step=step, failure=failure, attempt=attempt, outcome="retry", retry_at=retry_at)
     outcome: Literal["degrade", "give_up"] = "give_up" if last_resort else "degrade"
     return StepFailed(step=step, failure=failure, attempt=attempt, outcome=outcome)
+
+
+def raise_to_retry(case: CaseCore, step: str, seen: Iterable[object], *, now: datetime | None) -> None:
+    """Raise the failure among these replies that asks for the longest wait, if the step is to be retried for it.
+
+    Permanent failures are not worth a retry. ``now``: the time of the last reply (UTC); None counts as that of the head.
+
+    Raises:
+        StepFailure: a retry is worth it, and left by :func:`failed`.
+    """
+    worth = [reply for reply in seen if isinstance(reply, Failure) and reply.retryable]
+    if not worth:
+        return
+    failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
+    if failed(case, step, failure, now=now or case.head_at).outcome == "retry":
+        raise StepFailure(failure)
 
 
 def _lot(case_id: str, step: str, attempt: int) -> float:

@@ -56,6 +56,13 @@ class Step(Protocol):
     def tell(self, case: Any, replies: Replies) -> Event: ...
 
 
+class AskOnly:
+    """A step without effects: ``ask`` gives its event, so the runtime never calls ``tell``."""
+
+    def tell(self, case: Any, replies: Replies) -> Event:
+        raise NotImplementedError("this step has no effects")
+
+
 class StepFailure(Exception):  # noqa: N818 - it carries a Failure, the field's term for the value
     """A failure that stops a step. The runtime logs it as ``StepFailed`` and derives the outcome."""
 

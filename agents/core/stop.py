@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from agents.core.case_core import CaseCore, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case_core import CaseCore
+from agents.core.step import AskOnly, On
 from schemas.events import CancelRequested, Event
 from schemas.research_events import AnswerStopped
 
 
-class Stop:
+class Stop(AskOnly):
     """End the case; needs no effect."""
 
     name = "stop"
     takes = (On(CancelRequested),)
     emits = (AnswerStopped,)
 
-    def ask(self, case: CaseCore) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: CaseCore, replies: Replies) -> Event:
+    def ask(self, case: CaseCore) -> Event:
         asked: CancelRequested = case.head
         return AnswerStopped(requested_by=asked.requested_by, reason=asked.reason)
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from agents.core.answers import answer
 from agents.core.case_core import Replies
-from agents.core.failures import failed
+from agents.core.failures import raise_to_retry
 from agents.core.model_calls import ask_model, bounded, facts
-from agents.core.step import On, StepFailure, StepRequest, needed
-from agents.investigation.announcing import announced
-from agents.investigation.answers import BriefAnswer
+from agents.core.step import AskOnly, On, StepFailure, StepRequest, needed
 from agents.investigation.investigation import BRIEF, Investigation
 from agents.investigation.prompt_parts import subject_parts
-from agents.investigation.writing import Draft, draft_of, written
+from agents.investigation.writing import Draft, announced, draft_of, written
 from schemas.effects import CallModel, PublishedReply, Untrusted
 from schemas.events import CaseFailed, Event, StepFailed
 from schemas.research_events import AnswerStopped, BriefWritten, ClaimsCritiqued, FinishRequested
 
 MAX_QUOTED = 400
+
+
+class SentenceAnswer(msgspec.Struct):
+    claim: int
+    text: str
+
+
+class BriefAnswer(msgspec.Struct):
+    """The sentences of a brief, each about one claim by its number (``investigate_brief.v1.schema.json``)."""
+
+    sentences: list[SentenceAnswer]
 
 
 class WriteBrief:
@@ -48,14 +58,13 @@ class WriteBrief:
             published = tuple(needed(replies.of(news), PublishedReply).case_id for news in announced(case, draft))
             said = answer(replies.of(_call(case, draft)), BriefAnswer)
         except StepFailure as stop:
-            if failed(case, BRIEF, stop.failure, now=replies.at or case.head_at).outcome == "retry":
-                raise
+            raise_to_retry(case, BRIEF, (stop.failure,), now=replies.at)
             return written(case, draft, (), unwritten=stop.failure.kind)
         brief = written(case, draft, tuple((s.claim, s.text) for s in said.sentences))
         return replace(brief, published=published)
 
 
-class GiveUp:
+class GiveUp(AskOnly):
     """The end at the deadline: code writes the brief from what there is. Without any page, the investigation fails."""
 
     name = "give_up_brief"
@@ -66,9 +75,6 @@ class GiveUp:
         last: StepFailed = case.head
         draft = draft_of(case)
         return written(case, draft, (), unwritten=last.failure.kind) if draft.claims else _failed(last)
-
-    def tell(self, case: Investigation, replies: Replies) -> Event:
-        raise NotImplementedError("this step has no effects")
 
 
 def _failed(last: StepFailed) -> CaseFailed:

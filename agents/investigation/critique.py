@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.core.answers import CritiqueAnswer
 from agents.core.case_core import Replies
-from agents.core.failures import failed
+from agents.core.failures import raise_to_retry
 from agents.core.model_calls import ask_model, facts, reference_facts
 from agents.core.step import On, StepFailure, StepRequest
 from agents.evidence.witnesses import too_many_unquoted
@@ -33,11 +33,7 @@ class CritiqueClaims:
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
         last = [_reply(case, found, replies) for found in _claims(case)]
-        worth = [reply for reply in last if isinstance(reply, Failure) and reply.retryable]
-        if worth:
-            failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
-            if failed(case, self.name, failure, now=replies.at or case.head_at).outcome == "retry":
-                raise StepFailure(failure)
+        raise_to_retry(case, self.name, last, now=replies.at)
         readings = zip(_claims(case), last, strict=True)
         return ClaimsCritiqued(readings=tuple(_reading(case, found, reply) for found, reply in readings))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from agents.core.answers import answer, clean_keywords, one_line
 from agents.core.case_core import Replies
 from agents.core.model_calls import ask_model, memory_parts
 from agents.core.step import On, StepRequest
-from agents.investigation.answers import FrameAnswer
 from agents.investigation.investigation import Investigation
 from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.investigation.subject import subject_key
@@ -17,6 +18,18 @@ from schemas.evidence import MemoryEntry, PreviousBrief
 from schemas.research_events import InvestigationAsked, InvestigationFramed, SubQuestion
 
 MAX_QUESTIONS = 5
+
+
+class QuestionAnswer(msgspec.Struct):
+    question: str
+    query: str
+    platforms: bool = False
+
+
+class FrameAnswer(msgspec.Struct):
+    """The reply of the frame (``investigate_frame.v1.schema.json``). The step checks and bounds every field."""
+
+    questions: list[QuestionAnswer]
 
 
 class FrameSubject:

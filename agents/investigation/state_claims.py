@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from agents.core.answers import answer, cite_only, one_line
 from agents.core.case_core import Replies
 from agents.core.model_calls import ask_model, facts, reference_facts, reference_parts
 from agents.core.step import StepRequest, only_reply
-from agents.investigation.answers import ClaimsAnswer
 from agents.investigation.investigation import Investigation
 from agents.investigation.prompt_parts import previous_parts, subject_parts
 from agents.planning.rounds import ROUNDS_ENDED, references_so_far
 from schemas.effects import Untrusted
 from schemas.events import Event
 from schemas.research_events import ClaimsStated, FoundClaim
+from schemas.signals import EventType, Modality
 
 MAX_CLAIMS = 6
+
+
+class StatedAnswer(msgspec.Struct):
+    claim: str
+    event_type: EventType
+    modality: Modality
+    told_by: list[int]
+    question: int | None = None
+
+
+class ClaimsAnswer(msgspec.Struct):
+    """The claims that the pages state (``investigate_claims.v1.schema.json``). The step checks and bounds every field."""
+
+    claims: list[StatedAnswer]
 
 
 class StateClaims:

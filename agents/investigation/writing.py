@@ -1,4 +1,6 @@
-"""The contents of a brief: numbered references, judged claims, changes, and sentences on what was not done. Pure.
+"""The contents of a brief: numbered references, judged claims, changes since the previous one, and what was not done. Pure.
+
+A watch also publishes its new, testable claims as news, which is verified like any other.
 
 The sentences for people are in Chinese for a Chinese question, else in English.
 """
@@ -7,18 +9,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from agents.core.answers import one_line
 from agents.evidence.witnesses import CheckedPage
-from agents.investigation.changes import detect_changes
 from agents.investigation.investigation import Investigation
 from agents.investigation.judging import ClaimJudgement, judge_claim, titles_as_claims
 from agents.investigation.subject import subject_key
+from agents.text.matching import fold_han, units
+from schemas.effects import PublishNews
+from schemas.evidence import PreviousBrief, PreviousClaim
+from schemas.ids import normalise_text, uuid5
+from schemas.news import News
 from schemas.printable import Count
-from schemas.research_events import BriefClaim, BriefReference, BriefSentence, BriefWritten, ClaimEvidence, ClaimReading
+from schemas.research_events import (
+    BriefClaim,
+    BriefReference,
+    BriefSentence,
+    BriefWritten,
+    Change,
+    ClaimEvidence,
+    ClaimReading,
+)
+from schemas.watches import source_of
 
 _WORDS: dict[str, tuple[str, str]] = {
     "offline": (
@@ -226,3 +241,87 @@ def _not_found(case: Investigation) -> tuple[str, ...]:
     answered = {reading.claim.question for reading in _readings(case)}
     questions = enumerate(case.framed.questions, start=1) if case.framed else ()
     return tuple(q.question for number, q in questions if number not in answered)
+
+
+SAME_WORDS = 0.6
+"""Shared words of two claims, as a share of all words of both, from which they are the same claim."""
+SAME_PAGES_WORDS = 0.25
+"""The same if both have a page in common: statements of one page need less similarity."""
+
+
+def detect_changes(
+    claims: Sequence[BriefClaim], references: Iterable[BriefReference], previous: PreviousBrief | None
+) -> tuple[Change, ...]:
+    """Return the changes since ``previous``, in the order of the claims; none without one.
+
+    A change is a new claim, another verdict, or new pages about a known claim.
+    """
+    if previous is None:
+        return ()
+    urls = {r.number: r.url for r in references}
+    known = frozenset(previous.urls)
+    found = (_change(n, claim, urls, previous.claims, known) for n, claim in enumerate(claims))
+    return tuple(change for change in found if change is not None)
+
+
+def _change(
+    place: int, claim: BriefClaim, urls: dict[int, str], earlier: tuple[PreviousClaim, ...], known: frozenset[str]
+) -> Change | None:
+    numbers = tuple(e.number for e in claim.evidence if e.number in urls)
+    fresh = tuple(n for n in numbers if urls[n] not in known)
+    before = _same(claim.claim, {urls[n] for n in numbers}, earlier)
+    testable = any(e.quote for e in claim.evidence if e.stance in ("supports", "denies"))
+    if before is None:
+        return Change(kind="new_claim", claim=place, references=numbers, testable=testable) if numbers else None
+    if before.verdict != claim.verdict:
+        why = fresh or numbers
+        return Change(
+            kind="verdict_changed",
+            claim=place,
+            references=why,
+            before=before.verdict,
+            testable=testable and bool(fresh),
+        )
+    return Change(kind="new_page", claim=place, references=fresh, testable=False) if fresh else None
+
+
+def _same(claim: str, urls: set[str], earlier: tuple[PreviousClaim, ...]) -> PreviousClaim | None:
+    alike = [(_likeness(claim, e.claim), e) for e in earlier]
+    close = [(share, e) for share, e in alike if share >= (SAME_WORDS if urls.isdisjoint(e.urls) else SAME_PAGES_WORDS)]
+    return max(close, key=lambda one: one[0])[1] if close else None
+
+
+def _likeness(one: str, other: str) -> float:
+    a, b = frozenset(units(fold_han(one).casefold())), frozenset(units(fold_han(other).casefold()))
+    return len(a & b) / len(a | b) if a and b else 0.0
+
+
+MAX_ANNOUNCED = 3
+"""Maximum news items of one investigation. Each is a case with searches of its own."""
+
+
+def announced(case: Investigation, draft: Draft) -> tuple[PublishNews, ...]:
+    """Return a news item for each claim that is not in the previous brief and that a page states in checked words.
+
+    None without a watch, and none for a watch's first investigation, which has no previous brief. The pages that state the
+    claim are its ``origins``, so other pages must verify it.
+    """
+    previous = case.framed.previous if case.framed else None
+    if case.asked.watch is None or previous is None:
+        return ()
+    changes = detect_changes(draft.claims, draft.references, previous)
+    new = [draft.claims[c.claim] for c in changes if c.kind == "new_claim" and c.testable]
+    urls = {r.number: r.url for r in draft.references}
+    return tuple(PublishNews(news=_news(case, case.asked.watch, claim, urls)) for claim in new[:MAX_ANNOUNCED])
+
+
+def _news(case: Investigation, watch: str, claim: BriefClaim, urls: dict[int, str]) -> News:
+    return News(
+        source=source_of(case.asked.subject),
+        external_id=uuid5("watch_claim", watch, normalise_text(claim.claim)),
+        text=claim.claim,
+        published_at=case.as_of,
+        received_at=case.as_of,
+        origins=tuple(urls[e.number] for e in claim.evidence),
+        extra={"watch": watch, "investigation": case.case_id},
+    )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from agents.core.answers import clean_keywords, one_line
 from agents.core.case import Case
 from agents.core.case_core import Replies
-from agents.core.failures import failed
+from agents.core.failures import raise_to_retry
 from agents.core.inquiry import Inquiry
 from agents.core.step import On, StepFailure, StepRequest, needed, only_reply
 from agents.evidence.news_claim import claim_of
@@ -79,8 +79,7 @@ def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
 
 def _without_model(case: Inquiry, replies: Replies, failure: Failure, *, step: str) -> ToolPlanned:
     # A forced search needs no model; it only improves the keywords.
-    if failed(case, step, failure, now=replies.at or case.head_at).outcome == "retry":
-        raise StepFailure(failure)
+    raise_to_retry(case, step, (failure,), now=replies.at)
     keywords = build_query(
         claim_of(case), provider=providers_of(case.config, case.about.event_type)[0], tables=case.config.tables
     )

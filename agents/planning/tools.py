@@ -22,7 +22,7 @@ from agents.planning.query_builder import build_query, fit_query
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, RequestedTask
 from agents.planning.rounds import is_web, references_so_far
 from schemas.config import Entity
-from schemas.effects import Effect, FetchMarket, FunctionDeclaration, Recall, Scrape, Search
+from schemas.effects import Effect, FetchMarket, Recall, Scrape, Search
 from schemas.events import SubTask
 
 TIMELINE_DAYS = 90
@@ -153,7 +153,7 @@ _FLAG: dict[str, Any] = {"type": "boolean"}
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``parameters`` are the properties of the tool's JSON Schema, ``required`` the mandatory ones.
+    """One row. ``parameters`` are the properties of the tool's JSON Schema.
 
     ``setting`` switches the tool on (None: always on). ``makes_sense`` returns whether a case can use it. ``reads`` is the
     kind of its reply: evidence, pages and figures justify a plan; the others only accompany one.
@@ -166,13 +166,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     effect: Callable[[Inquiry, SubTask], Effect | None]
     setting: str | None = None
     parameters: dict[str, Any] = {}
-    required: tuple[str, ...] = ()
     makes_sense: Callable[[Inquiry], bool] = lambda _case: True
-
-    @property
-    def declaration(self) -> FunctionDeclaration:
-        schema = {"type": "object", "properties": self.parameters, "required": list(self.required)}
-        return FunctionDeclaration(name=self.name, description=self.about, parameters=schema)
 
 
 def _market(kind: Literal["price", "macro", "onchain"], name: str) -> dict[str, Any]:
@@ -198,7 +192,6 @@ _ROWS = (
         setting="tool_search_enabled",
         makes_sense=lambda case: bool(case.config.search_providers),
         parameters={"query": _STRING},
-        required=("query",),
         tasks=searched,
         effect=search_effect,
     ),
@@ -216,7 +209,6 @@ _ROWS = (
         setting="tool_scrape_enabled",
         makes_sense=lambda case: bool(unopened(case)),
         parameters={"url": _STRING},
-        required=("url",),
         tasks=scraped,
         effect=scrape_effect,
     ),
@@ -231,7 +223,6 @@ _ROWS = (
             "platforms": {"type": "array", "items": {"type": "string", "enum": list(PLATFORMS)}},
             "time_range": {"type": "string", "enum": list(TIME_RANGES)},
         },
-        required=("query",),
         tasks=platforms,
         effect=search_effect,
     ),
@@ -242,7 +233,6 @@ _ROWS = (
         setting="tool_competitor_enabled",
         makes_sense=lambda case: one_provider(case) is not None,
         parameters={"name": _STRING},
-        required=("name",),
         tasks=competitors,
         effect=search_effect,
     ),
@@ -253,7 +243,6 @@ _ROWS = (
         setting="tool_memory_enabled",
         makes_sense=_remembers,
         parameters={"query": _STRING, "subject": _STRING, "detect_changes": _FLAG},
-        required=("query",),
         tasks=recalled,
         effect=recall_effect,
     ),
@@ -264,7 +253,6 @@ _ROWS = (
         setting="tool_memory_enabled",
         makes_sense=_remembers,
         parameters={"subject": _STRING, "days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}},
-        required=("subject",),
         tasks=timeline,
         effect=recall_effect,
     ),

@@ -9,8 +9,8 @@ from __future__ import annotations
 from agents.analysis.blocks import OWN, can_judge
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
-from agents.core.failures import failed
-from agents.core.step import On, StepFailure, StepRequest
+from agents.core.failures import raise_to_retry
+from agents.core.step import On, StepRequest
 from agents.research.agent_calls import agent_call, agents_to_ask
 from agents.research.results import fits, results_so_far, seen_by
 from agents.research.turn import ANALYZE, Turn
@@ -56,13 +56,7 @@ def _last_reply(turn: Turn, agent: AgentName, replies: Replies) -> Reply | None:
 
 
 def _retry_while_it_may_help(turn: Turn, agents: tuple[AgentName, ...], replies: Replies) -> None:
-    last = (_last_reply(turn, agent, replies) for agent in agents)
-    worth = [reply for reply in last if isinstance(reply, Failure) and reply.retryable]
-    if not worth:
-        return
-    failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
-    if failed(turn, ANALYZE, failure, now=replies.at or turn.head_at).outcome == "retry":
-        raise StepFailure(failure)
+    raise_to_retry(turn, ANALYZE, (_last_reply(turn, agent, replies) for agent in agents), now=replies.at)
 
 
 def _reported(turn: Turn, replies: Replies) -> AgentsReported:

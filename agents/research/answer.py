@@ -7,7 +7,7 @@ from agents.analysis.numbers import unsupported_numbers
 from agents.analysis.words import distinct_lines, is_repeated_in, paragraphs
 from agents.core.answers import answer, one_line
 from agents.core.case_core import Replies
-from agents.core.failures import failed
+from agents.core.failures import raise_to_retry
 from agents.core.step import On, StepFailure, StepRequest, only_reply
 from agents.research.agent_calls import found_cases, searched_text, signal_text
 from agents.research.answer_calls import answer_call, bounded_confidence, results_of
@@ -47,9 +47,8 @@ class Answer:
                 return cases_written(turn, answer(only_reply(replies), CasesAnswer))
             return _written(turn, answer(only_reply(replies), FinalAnswer))
         except StepFailure as stop:
-            again = failed(turn, ANSWER, stop.failure, now=replies.at or turn.head_at).outcome == "retry"
-            ending = None if again else answer_by_code(turn, stop.failure)
-            if ending is None:
+            raise_to_retry(turn, ANSWER, (stop.failure,), now=replies.at)
+            if (ending := answer_by_code(turn, stop.failure)) is None:
                 raise
             return ending
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from agents.analysis.numbers import unsupported_numbers
 from agents.core.answers import one_line
-from agents.core.case_core import Replies
-from agents.core.step import On, StepRequest
+from agents.core.step import AskOnly, On
 from agents.research.turn import Turn
 from schemas.events import Event
 from schemas.research_events import AnswerGiven, AnswerMetadata, QuestionRouted
 
 
-class AnswerDirectly:
+class AnswerDirectly(AskOnly):
     """Answers without an effect. Numbers that are neither in the question nor in the chat are listed as unsupported."""
 
     name = "answer_directly"
     takes = (On(QuestionRouted, route="answer"),)
     emits = (AnswerGiven,)
 
-    def ask(self, turn: Turn) -> StepRequest:
-        return direct_answer(turn)
-
-    def tell(self, turn: Turn, replies: Replies) -> Event:
+    def ask(self, turn: Turn) -> Event:
         return direct_answer(turn)
 
 

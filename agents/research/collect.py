@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from agents.core.case_core import Replies
-from agents.core.failures import failed
-from agents.core.step import On, StepFailure, StepRequest
+from agents.core.failures import raise_to_retry
+from agents.core.step import On, StepRequest
 from agents.research.answer_calls import has_any_data
 from agents.research.source_data import collect_data, source_queries, source_replies
 from agents.research.turn import COLLECT, Turn
-from schemas.effects import Failure
 from schemas.events import Event
 from schemas.research_events import AnalysisPlanned, DataCollected
 
@@ -26,11 +25,8 @@ class Collect:
     def tell(self, turn: Turn, replies: Replies) -> Event:
         answered = source_replies(turn, replies)
         data = collect_data(turn, answered)
-        worth = [r for r in answered.values() if isinstance(r, Failure) and r.retryable]
-        if worth and not has_any_data(data):
-            failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
-            if failed(turn, self.name, failure, now=replies.at or turn.head_at).outcome == "retry":
-                raise StepFailure(failure)
+        if not has_any_data(data):
+            raise_to_retry(turn, self.name, answered.values(), now=replies.at)
         return data
 
 

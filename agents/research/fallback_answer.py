@@ -6,14 +6,13 @@ from agents.analysis.blocks import rounded_figure
 from agents.analysis.names import display_name
 from agents.research.agent_calls import found_cases
 from agents.research.answer_calls import agents_missing, bounded_confidence, has_any_data, results_of, without_data
-from agents.research.case_answer import cases_by_code, half_of_cases
+from agents.research.case_answer import WRITER, cases_by_code, half_of_cases
 from agents.research.citations import cited_only, sources_of
 from agents.research.source_data import CASES
 from agents.research.turn import Turn
 from schemas.effects import Failure
 from schemas.research_events import AgentResult, AnswerGiven, AnswerMetadata, DataCollected
 
-WRITER = "GeneralAnalysisAgent"
 _WORDS = {
     "zh": {
         "summary": "撰写回答的模型未能应答，以下仅列出已有的数据与各智能体的结论。",

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from agents.core.answers import one_line
 from agents.core.case_core import Replies
-from agents.core.failures import failed
-from agents.core.step import On, StepFailure, StepRequest, only_reply
+from agents.core.failures import raise_to_retry
+from agents.core.step import On, StepRequest, only_reply
 from agents.research.answers import MAX_SIGNALS, case_lookup
 from agents.research.turn import Turn
 from schemas.effects import Failure, SignalsReply
@@ -31,8 +31,7 @@ class FindCases:
             found = reply.signals[:MAX_SIGNALS]
             return CasesFound(signals=tuple(replace(s, number=n) for n, s in enumerate(found, start=1)))
         assert isinstance(reply, Failure)
-        if failed(turn, self.name, reply, now=replies.at or turn.head_at).outcome == "retry":
-            raise StepFailure(reply)
+        raise_to_retry(turn, self.name, (reply,), now=replies.at)
         return CasesFound(unavailable=(f"signals: {reply.kind} ({one_line(reply.message, 200)})",))
 
 

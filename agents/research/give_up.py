@@ -5,8 +5,7 @@ Code answers from the available data; without any, the turn fails with the reaso
 
 from __future__ import annotations
 
-from agents.core.case_core import Replies
-from agents.core.step import On, StepRequest
+from agents.core.step import AskOnly, On
 from agents.research.fallback_answer import answer_by_code
 from agents.research.source_data import with_data_so_far
 from agents.research.turn import Turn
@@ -14,17 +13,14 @@ from schemas.events import CaseFailed, Event, StepFailed
 from schemas.research_events import AnswerGiven
 
 
-class GiveUp:
+class GiveUp(AskOnly):
     """Ends the turn without an effect. The user gets the results that were paid for, although no model wrote the answer."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"),)
     emits = (AnswerGiven, CaseFailed)
 
-    def ask(self, turn: Turn) -> StepRequest:
-        return self.tell(turn, turn.replies)
-
-    def tell(self, turn: Turn, replies: Replies) -> Event:
+    def ask(self, turn: Turn) -> Event:
         failed: StepFailed = turn.head
         if (ending := answer_by_code(with_data_so_far(turn), failed.failure)) is not None:
             return ending

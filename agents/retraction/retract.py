@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case import Case
+from agents.core.step import AskOnly, On
 from agents.judging import judge_case
 from agents.signal import evidence_of
 from schemas.events import ConcernedSignal, Event, EvidenceCritiqued, RetractionFound
@@ -15,17 +15,14 @@ MAX_EVIDENCE = 5
 """Maximum pages that a retraction lists, official ones first."""
 
 
-class RetractSignals:
+class RetractSignals(AskOnly):
     """Emits one event per signal that the critique found. Needs no effect. Publish makes a revision from each event."""
 
     name = "retract"
     takes = (On(EvidenceCritiqued, route="retract"), On(RetractionFound, route="more"))
     emits = (RetractionFound,)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         concerned = case.critique.concerned if case.critique else ()
         done = len(case.retractions)
         earlier = concerned[done]

@@ -23,8 +23,11 @@ _FIELDS = {
 """File of rows → the fields of a row. Every other file is one object of word lists."""
 KINDS = AUTHORITIES | {"exchange", "issuer", "protocol", "network", "wallet", "payment", "company", "data"}
 
+LEAVE = "leave it with the one whose it is"
+NO_DOMAIN = "write it in lower case, without https:// and path"
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True, order=True):
+
+class Fault(msgspec.Struct, frozen=True, order=True):
     """One fault: the file, the row by its name (or its first field), what is wrong, and what to do."""
 
     file: str
@@ -57,12 +60,10 @@ def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
             keys = [key for key, _ in row]
             name = str(row[0][1]) if known else ""
             twice = sorted({k for k in keys if keys.count(k) > 1})
-            found += [
-                Fault(file=file, row=name or k, what=f"{k!r} is there twice", do="put both into one") for k in twice
-            ]
+            found += [Fault(file, name or k, f"{k!r} is there twice", "put both into one") for k in twice]
             unknown = sorted(set(keys) - set(known or keys))
             what = f"write one of {', '.join(known or ())}"
-            found += [Fault(file=file, row=name, what=f"there is no field {k!r}", do=what) for k in unknown]
+            found += [Fault(file, name, f"there is no field {k!r}", what) for k in unknown]
     return tuple(sorted(found))
 
 
@@ -80,26 +81,21 @@ def _entities(tables: Tables, look: Directory, *, synthetic: bool) -> Iterator[F
     for entity in rows:
         for domain in entity.domains if entity.name in public else ():
             if domain in taken:
-                yield Fault(
-                    file=file,
-                    row=entity.name,
-                    what=f"{domain} is also {taken[domain]}'s",
-                    do="leave it with the one whose it is",
-                )
+                yield Fault(file, entity.name, f"{domain} is also {taken[domain]}'s", LEAVE)
         yield from _entity(file, entity, look)
 
 
 def _entity(file: str, entity: Entity, look: Directory) -> Iterator[Fault]:
     def fault(what: str, do: str) -> Fault:
-        return Fault(file=file, row=entity.name, what=what, do=do)
+        return Fault(file, entity.name, what, do)
 
     if entity.kind not in KINDS:
         yield fault(f"there is no kind {entity.kind!r}", f"write one of {', '.join(sorted(KINDS))}")
     if not entity.domains and not entity.accounts:
         yield fault("it has neither domain nor account, so it can never speak", "add one, or delete the row")
     for domain in entity.domains:
-        if domain != domain.lower().strip() or "/" in domain or "." not in domain:
-            yield fault(f"{domain!r} is no domain", "write it in lower case, without https:// and path")
+        if not _is_domain(domain):
+            yield fault(f"{domain!r} is no domain", NO_DOMAIN)
     for account in entity.accounts:
         if (read := look.account_of(account)) != account:
             yield fault(
@@ -113,6 +109,10 @@ def _entity(file: str, entity: Entity, look: Directory) -> Iterator[Fault]:
             yield fault(f"the ticker {asset!r} has small letters", f"write {asset.upper()!r}")
 
 
+def _is_domain(text: str) -> bool:
+    return text == text.lower().strip() and "/" not in text and "." in text
+
+
 def _assets(tables: Tables, look: Directory) -> Iterator[Fault]:
     file = "assets.json"
     yield from _twice(file, "ticker", ((a.ticker, [a.ticker]) for a in tables.assets))
@@ -122,7 +122,7 @@ def _assets(tables: Tables, look: Directory) -> Iterator[Fault]:
     for asset in tables.assets:
 
         def fault(what: str, do: str, row: str = asset.ticker) -> Fault:
-            return Fault(file=file, row=row, what=what, do=do)
+            return Fault(file, row, what, do)
 
         if asset.ticker not in {a.ticker for a in look.assets_in(f"${asset.ticker}")}:
             yield fault("no text could ever match the ticker", "write Latin capitals and digits, at most 12")
@@ -141,9 +141,7 @@ def _assets(tables: Tables, look: Directory) -> Iterator[Fault]:
             yield fault(f"{asset.issuer} lists it among its assets already", "delete the issuer here")
     for word in tables.lexicon.get("ambiguous_tickers", ()):
         if word not in tickers:
-            yield Fault(
-                file="lexicon.json", row="ambiguous_tickers", what=f"{word!r} is no asset's ticker", do="delete it"
-            )
+            yield Fault("lexicon.json", "ambiguous_tickers", f"{word!r} is no asset's ticker", "delete it")
 
 
 def _outlets(tables: Tables) -> Iterator[Fault]:
@@ -152,19 +150,14 @@ def _outlets(tables: Tables) -> Iterator[Fault]:
     yield from _twice(file, "domain", ((o.name, [o.domain]) for o in tables.outlets))
     rated = {host for hosts in tables.credibility.values() for host in hosts}
     for outlet in tables.outlets:
-        if "." not in outlet.domain or outlet.domain != outlet.domain.lower() or "/" in outlet.domain:
-            yield Fault(
-                file=file,
-                row=outlet.name,
-                what=f"{outlet.domain!r} is no domain",
-                do="write it in lower case, without https:// and path",
-            )
+        if not _is_domain(outlet.domain):
+            yield Fault(file, outlet.name, f"{outlet.domain!r} is no domain", NO_DOMAIN)
         if outlet.wire and outlet.domain in rated:
             yield Fault(
-                file="credibility.json",
-                row=outlet.domain,
-                what="a press wire has a credibility, and passes on what it is paid for",
-                do="delete it there: what is not listed is unknown",
+                "credibility.json",
+                outlet.domain,
+                "a press wire has a credibility, and passes on what it is paid for",
+                "delete it there: what is not listed is unknown",
             )
 
 
@@ -174,23 +167,17 @@ def _hosts(tables: Tables) -> Iterator[Fault]:
     for level, hosts in tables.credibility.items():
         for host in hosts:
             if host != host.lower():
-                yield Fault(
-                    file="credibility.json", row=level, what=f"no host is {host!r}", do=f"write {host.lower()!r}"
-                )
+                yield Fault("credibility.json", level, f"no host is {host!r}", f"write {host.lower()!r}")
 
 
 def _words(tables: Tables) -> Iterator[Fault]:
     names = {e.name for e in tables.entities}
-    for key, words in tables.lexicon.items():
-        if not words:
-            yield Fault(file="lexicon.json", row=key, what="an empty list", do="add words, or delete it")
+    for file, lists in (("lexicon.json", tables.lexicon), ("event_terms.json", tables.event_terms)):
+        for key in (key for key, words in lists.items() if not words):
+            yield Fault(file, key, "an empty list", "add words, or delete it")
+    for key in tables.lexicon:
         if key.startswith("authority/") and key.split("/", 1)[1] not in names:
-            yield Fault(
-                file="lexicon.json", row=key, what="no entity has this name", do="write a name of entities.json"
-            )
-    for key, words in tables.event_terms.items():
-        if not words:
-            yield Fault(file="event_terms.json", row=key, what="an empty list", do="add words, or delete it")
+            yield Fault("lexicon.json", key, "no entity has this name", "write a name of entities.json")
 
 
 def _twice(file: str, what: str, rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[Fault]:
@@ -204,12 +191,6 @@ def _twice(file: str, what: str, rows: Iterable[tuple[str, Iterable[str]]]) -> I
             if key not in claimed:
                 claimed[key] = number
                 continue
-            same = claimed[key] == number
-            yield Fault(
-                file=file,
-                row=row,
-                what=f"the {what} {word!r} is there twice"
-                if same
-                else f"the {what} {word!r} is also {named[claimed[key]]}'s",
-                do="delete one" if same or row == named[claimed[key]] else "leave it with the one whose it is",
-            )
+            same, other = claimed[key] == number, named[claimed[key]]
+            said = f"the {what} {word!r} is " + ("there twice" if same else f"also {other}'s")
+            yield Fault(file, row, said, "delete one" if same or row == other else LEAVE)

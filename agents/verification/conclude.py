@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case import Case
+from agents.core.step import AskOnly, On
 from agents.signal import preliminary_signal
 from schemas.events import CaseTriaged, Event, SignalSynthesized, StoryChecked
 
 
-class ConcludePreliminary:
+class ConcludePreliminary(AskOnly):
     """Publishes triage's draft. Needs no effect."""
 
     name = "conclude"
     takes = (On(CaseTriaged, route="preliminary"), On(StoryChecked, route="preliminary"))
     emits = (SignalSynthesized,)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         return SignalSynthesized(signal=preliminary_signal(case), path="preliminary")
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case import Case
+from agents.core.step import AskOnly, On
 from agents.verification.second_look import unchanged
 from schemas.events import CaseDegraded, CaseDropped, Event, StepFailed
 
 
-class DegradeCase:
+class DegradeCase(AskOnly):
     """Records the kind of the failure as the reason, never its text: error text is not content. A second look ends."""
 
     name = "degrade"
     takes = (On(StepFailed, outcome="degrade"),)
     emits = (CaseDegraded, CaseDropped)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         last: StepFailed = case.head
         if case.look is not None:
             return unchanged(f"{last.step} failed ({last.failure.kind})")

@@ -7,7 +7,7 @@ listener, never ends here.
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest, only_reply
+from agents.core.step import AskOnly, On, StepRequest, only_reply
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.owners import is_partys_page
 from agents.evidence.story import adds_nothing, names_nothing_else
@@ -52,17 +52,14 @@ class FindTheStory:
         return corroborates or _reported_before(first.case_id)
 
 
-class CloseReport:
+class CloseReport(AskOnly):
     """Ends a case whose report joined an earlier signal, or whose own analysis adds nothing to that signal."""
 
     name = "close_telling"
     takes = (On(StoryCorroborated), On(EvidenceCritiqued, route="same_story"))
     emits = (CaseDropped,)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         if case.critique is not None and case.critique.same_story_as is not None:
             return _reported_before(case.critique.same_story_as)
         return _reported_before(case.corroborated.of_case if case.corroborated else "")

@@ -6,8 +6,8 @@ A second look leaves the signal unchanged. Any other case ends as ``CaseFailed``
 
 from __future__ import annotations
 
-from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case import Case
+from agents.core.step import AskOnly, On
 from agents.judging import judge_case, unchecked_case
 from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
@@ -15,17 +15,14 @@ from agents.verification.second_look import unchanged
 from schemas.events import CancelRequested, CaseDropped, CaseFailed, Event, SignalSynthesized, StepFailed
 
 
-class GiveUp:
+class GiveUp(AskOnly):
     """Ends the case without an effect. The runtime writes the dead letter."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))
     emits = (SignalSynthesized, CaseFailed, CaseDropped)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         head = case.head
         if isinstance(head, CancelRequested):
             return CaseFailed(reason=f"cancelled by {head.requested_by}: {head.reason}", failed_step="", attempts=0)

@@ -7,8 +7,8 @@ case's signal.
 
 from __future__ import annotations
 
-from agents.core.case import Case, Replies
-from agents.core.step import On, StepRequest
+from agents.core.case import Case
+from agents.core.step import AskOnly, On
 from agents.evidence.verdict import Judgement
 from agents.planning.rounds import references_so_far, skipped_flags
 from agents.text.injection import steers_model
@@ -16,17 +16,14 @@ from agents.verification.gate import rollout_bucket
 from schemas.events import CaseDropped, CaseTriaged, Event, SecondLookOpened
 
 
-class LookAgain:
+class LookAgain(AskOnly):
     """Copies draft and claim from the first case. Needs no effect."""
 
     name = "look_again"
     takes = (On(SecondLookOpened),)
     emits = (CaseTriaged,)
 
-    def ask(self, case: Case) -> StepRequest:
-        return self.tell(case, case.replies)
-
-    def tell(self, case: Case, replies: Replies) -> Event:
+    def ask(self, case: Case) -> Event:
         look: SecondLookOpened = case.head
         return CaseTriaged(
             draft=look.draft,

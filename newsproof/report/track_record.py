@@ -11,8 +11,8 @@ import msgspec
 
 from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, document
 from newsproof.report.charts import STYLE
-from schemas.record import Proof
 from schemas.signals import ACTED_ON, WITHDRAWN, Signal
+from streams.record.roots import Proof
 from streams.reputation.intervals import wilson
 
 ORDERS = ("buy", "sell")

@@ -33,7 +33,6 @@ from schemas.events import (
     StoryChecked,
 )
 from schemas.news import case_id_of, decode_news, is_marked, retries_of
-from schemas.record import decode as decode_root
 from schemas.topics import Topics
 from schemas.watches import decode as decode_watch
 from streams.audit.signals import FaultySignal, PublishedSignals
@@ -42,6 +41,7 @@ from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
 from streams.record.days import differing_days
+from streams.record.roots import decode as decode_root
 
 _LOOK, _STORY = WIRE_NAMES[SecondLookOpened], WIRE_NAMES[StoryChecked]
 

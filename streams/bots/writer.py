@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,8 +50,11 @@ class DeliveryWriter:
         """Append records with their keys in one transaction; return when they are durable.
 
         Raises:
-            ConfigError: another process of this bot has started. KafkaError: it is unknown whether they were written.
+            ConfigError: another process of this bot has started. KafkaError: it is unknown whether they were written, and
+                this writer may be of no more use: start another. ``ProducerFenced``, if the transaction took longer than
+                ``TRANSACTION_TIMEOUT_MS``: the broker has aborted it.
         """
+        began = time.time()  # which, like the broker's clock, goes on while the machine sleeps
         try:
             await self._producer.begin_transaction()
             try:
@@ -64,6 +68,8 @@ class DeliveryWriter:
                 raise
             await self._producer.commit_transaction()
         except ProducerFenced as exc:
+            if time.time() - began >= TRANSACTION_TIMEOUT_MS / 1000:
+                raise  # if there is another process after all, its next transaction ends it
             raise ConfigError(
                 f"another process of the bot {self._bot} has started, so this one stops: run one process per bot"
             ) from exc

@@ -1,6 +1,6 @@
 """The live view: signals as subscribers receive them and the progress of cases, in a window that streams read from.
 
-The journal is folded by the acceptance rule (:class:`schemas.acceptance.AcceptedEvents`), by headers; only records of
+The journal is folded by the acceptance rule (:class:`streams.journal.acceptance.AcceptedEvents`), by headers; only records of
 cases that may still be shown are decoded. A start reads only the range that the rule needs, never the whole log.
 """
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from infra.late_log import log_of
 from schemas import envelope as wire
-from schemas.acceptance import AcceptedEvents
 from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from schemas.topics import RESEARCH_TOPIC, partition_of
+from streams.journal.acceptance import AcceptedEvents
 
 _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
 

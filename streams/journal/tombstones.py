@@ -18,10 +18,10 @@ import msgspec
 from aiokafka import TopicPartition
 
 from infra.late_log import log_of
-from schemas import acceptance, envelope, events
-from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas import envelope, events
 from schemas.errors import ContractError
-from streams.journal import fold
+from streams.journal import acceptance, fold
+from streams.journal.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from streams.journal.fold import parse_record
 from streams.journal.fold_store import beside_the_loop
 from streams.journal.log import Log

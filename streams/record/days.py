@@ -15,10 +15,10 @@ from aiokafka import TopicPartition
 from schemas.envelope import NewerSignalError, read_signal
 from schemas.errors import ConfigError, ContractError
 from schemas.ids import canonical_json
-from schemas.record import NO_DAY, DayFile, DayRoot, Proof, RecordRow, chained, known
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.journal.log import Log, starts_since
+from streams.record.roots import NO_DAY, DayFile, DayRoot, Proof, RecordRow, chained, known
 
 SETTLED_AFTER = timedelta(minutes=15)
 """A day is published this long after its end: a transaction that began before midnight has ended by then."""

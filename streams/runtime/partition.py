@@ -7,7 +7,7 @@ from collections import deque
 from typing import Any, NamedTuple, Protocol
 
 from agents.core.case_core import CaseCore
-from schemas.acceptance import AcceptedEvents
+from streams.journal.acceptance import AcceptedEvents
 
 Record = Any
 """A Kafka record: topic, partition, offset, key, value, headers (the same in aiokafka and Faust)."""

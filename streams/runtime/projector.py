@@ -20,12 +20,12 @@ from agents.core.case_core import CaseCore
 from agents.core.flow import Flow
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
-from schemas.acceptance import AcceptedEvents
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.effects.spending import Budget
 from streams.ending import Ending
+from streams.journal.acceptance import AcceptedEvents
 from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import parse_record

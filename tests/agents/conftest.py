@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from agents.core.answers import SlotsAnswer
 from agents.planning.critic_reading import by_slots
 from agents.prompts import load_prompts
-from agents.specification import START
 from agents.tables import load_tables
 from infra.offline.scripted.critic import in_slots
 from schemas.config import Snapshot
 from schemas.effects import FunctionCall, ModelReply, SearchReply
 from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
-from schemas.evidence import Findings, PageStance, SearchReference, SearchResult, Sentiment
+from schemas.evidence import Findings, PageStance, SearchReference
 from schemas.signals import Draft
 from tests import builders
+from tests.specification import START
 
 TELLINGS = (
     "Poly Network was exploited on Tuesday; trackers count more than $600M that left its contracts on three chains.",
@@ -81,47 +81,16 @@ def planned() -> Callable[..., ToolPlanned]:
 
 def reference(n: int) -> SearchReference:
     """Return the ``n``-th page of :func:`findings`."""
-    return SearchReference(
-        reference_number=n,
-        source_tool="offline",
-        title=f"Report {n}",
-        url=f"https://house{n}.example/a",
-        snippet=TELLINGS[(n - 1) % 3],
-        passage=TELLINGS[(n - 1) % 3],
-        owner=f"house{n}.example",
-        registrable_domain=f"house{n}.example",
-        published_at=START,
-        stance="unrelated",
-        carries=True,
-        relevance_score=0.9,
-        quality_score=80,
-        content_complete=True,
-        source_credibility="medium",
-        query="q",
-        independent=True,
-    )
+    return builders.reference(
+        n, TELLINGS[(n - 1) % 3], title=f"Report {n}", url=f"https://house{n}.example/a", domain=f"house{n}.example",
+        source_tool="offline", published_at=START, carries=True, independent=True,
+    )  # fmt: skip
 
 
 @pytest.fixture
 def findings() -> Callable[..., Findings]:
     def make(references: int = 1, **changes: Any) -> Findings:
-        refs = tuple(reference(n) for n in range(1, references + 1))
-        plain = Findings(
-            keyword="q",
-            references=refs,
-            dropped=(),
-            independent_sources=references,
-            multi_source=references >= 3,
-            official_confirmed=False,
-            denied=False,
-            conflict=False,
-            stale=False,
-            sentiment=Sentiment(panic=0.33, neutral=0.34, optimistic=0.33),
-            source_count=references,
-            confidence=0.9,
-            triggered=False,
-        )
-        return replace(plain, **changes)
+        return builders.findings(*map(reference, range(1, references + 1)), **changes)
 
     return make
 
@@ -162,17 +131,13 @@ def searched(findings: Callable[..., Findings]) -> Callable[..., SearchCompleted
 def found() -> Callable[..., SearchReply]:
     def make(*hosts: str, provider: str = "offline") -> SearchReply:
         results = tuple(
-            SearchResult(
-                title=f"{host.partition('.')[0]}: Poly Network exploited",
-                url=f"https://{host}/poly",
-                domain=host,
-                snippet=TELLINGS[len(host) % 3] + f" Read on at {host}.",
-                score=0.9,
+            builders.search_result(
+                f"https://{host}/poly", TELLINGS[len(host) % 3] + f" Read on at {host}.", domain=host,
+                title=f"{host.partition('.')[0]}: Poly Network exploited", provider=provider,
                 published_at=START - timedelta(hours=2),
-                provider=provider,
             )
             for host in hosts
-        )
+        )  # fmt: skip
         return SearchReply(provider=provider, query="Poly Network exploit", results=results)
 
     return make

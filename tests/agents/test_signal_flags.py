@@ -6,15 +6,12 @@ import pytest
 
 from agents.evidence.witnesses import CheckedPage
 from agents.signal import _rests_on_titles
-from schemas.evidence import SearchReference
+from tests import builders
 
 
 def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quoted: bool = True) -> CheckedPage:
-    reference = SearchReference(
-        reference_number=1, source_tool="gdelt", title="Circle says reserves are whole", url="https://a.example/1",
-        snippet=snippet, relevance_score=0.9, quality_score=80, content_complete=False, source_credibility="medium",
-        query="q", passage=passage,
-    )  # fmt: skip
+    title = "Circle says reserves are whole"
+    reference = builders.reference(1, passage, title=title, snippet=snippet, content_complete=False)
     return CheckedPage(reference=reference, stance="supports", quoted=quoted)
 
 

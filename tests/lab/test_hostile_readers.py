@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import schemas.acceptance
+import streams.journal.acceptance
 from agents.core.case import Case
 from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from lab.hostile.generator import Generator
 from lab.hostile.record import HostileRecord
 from schemas import envelope as wire
-from schemas.acceptance import AcceptedEvents
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
 from schemas.envelope import read_publication, read_signal
@@ -28,6 +27,7 @@ from schemas.news import decode_news
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
+from streams.journal.acceptance import AcceptedEvents
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import JournalFold, parse_record, run_of
@@ -153,7 +153,7 @@ def is_readable(record: Any) -> bool:
 @given(numbers=NUMBERS, data=st.data())
 def test_a_reader_that_starts_later_remembers_the_same_tombstones(numbers: list[int], data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", 10_000)
+        patch.setattr(streams.journal.acceptance, "TOMBSTONE_OFFSETS", 10_000)
         records = hostile_journal(numbers)
         whole = JournalFold(partitions=PARTITIONS)
         list(whole.accept(records))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from schemas.budget import (
     MAX_USD,
@@ -28,66 +29,38 @@ from schemas.errors import ContractError
 from schemas.topics import NewerRecordError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
+LIMITS = LimitsSet(
+    monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+    doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
+    unlisted_percent=30, verification_percent=10,
+)  # fmt: skip
+RESERVED = Reserved(
+    id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
+    case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted",
+)  # fmt: skip
+SETTLED = Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0")
+PASSED_BY = PassedBy(offsets=(3, 17))
 SAMPLES: dict[str, BudgetRecord] = {
-    "limits_set.v5": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
-        unlisted_percent=30, verification_percent=10,
-    ),
-    "reserved.v5": Reserved(
-        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted",
-    ),
-    "settled.v5": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
-    "passed_by.v5": PassedBy(offsets=(3, 17)),
+    "limits_set.v5": LIMITS, "reserved.v5": RESERVED, "settled.v5": SETTLED, "passed_by.v5": PASSED_BY,
 }  # fmt: skip
+# What each version lacked, from the newest to the oldest, adds up.
+V4 = {"verification_percent": None}
+V3 = V4 | {"daily_percent": 100, "group_percent": 100, "unlisted_percent": 100}
+V2 = V3 | {"investigation_percent": 100}
+V1 = V2 | {"doubtful_percent": 100, "forced_percent": 0}
 OLDER: dict[str, BudgetRecord] = {
-    "limits_set.v4": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20, investigation_percent=40, daily_percent=10, group_percent=50,
-        unlisted_percent=30, version=4,
+    **{f"limits_set.v{n}": replace(LIMITS, **lacked, version=n) for n, lacked in ((4, V4), (3, V3), (2, V2), (1, V1))},
+    **{f"settled.v{n}": replace(SETTLED, version=n) for n in (4, 3, 2, 1)},
+    **{f"passed_by.v{n}": replace(PASSED_BY, version=n) for n in (4, 3, 2, 1)},
+    "reserved.v4": replace(RESERVED, version=4),
+    "reserved.v3": replace(RESERVED, claim_kinds=("investigation",), group="", version=3),
+    "reserved.v2": replace(RESERVED, claim_kinds=("doubtful", "forced"), group="", version=2),
+    "reserved.v1": replace(RESERVED, claim_kinds=(), group="", version=1),
+    "reserved_unpriced.v1": replace(
+        RESERVED, id="0a1b2c-2", effect="call_model", provider="gemini", usd=None, units=0, for_triage=True,
+        claim_kinds=(), group="", version=1,
     ),
-    "reserved.v4": Reserved(
-        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("forced",), group="unlisted", version=4,
-    ),
-    "settled.v4": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=4),
-    "passed_by.v4": PassedBy(offsets=(3, 17), version=4),
-    "limits_set.v3": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20, investigation_percent=40, version=3,
-    ),
-    "reserved.v3": Reserved(
-        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("investigation",), version=3,
-    ),
-    "settled.v3": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=3),
-    "passed_by.v3": PassedBy(offsets=(3, 17), version=3),
-    "limits_set.v2": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        doubtful_percent=40, forced_percent=20, version=2,
-    ),
-    "reserved.v2": Reserved(
-        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", claim_kinds=("doubtful", "forced"), version=2,
-    ),
-    "settled.v2": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=2),
-    "passed_by.v2": PassedBy(offsets=(3, 17), version=2),
-    "limits_set.v1": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
-        version=1,
-    ),
-    "reserved.v1": Reserved(
-        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head", version=1,
-    ),
-    "reserved_unpriced.v1": Reserved(
-        id="0a1b2c-2", effect="call_model", provider="gemini", usd=None, units=0, for_triage=True, case_id="case",
-        head_id="head", version=1,
-    ),
-    "settled.v1": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=1),
     "settled_unused.v1": Settled(id="0a1b2c-2", usd=None, by="1", unused=True, version=1),
-    "passed_by.v1": PassedBy(offsets=(3, 17), version=1),
 }  # fmt: skip
 
 

@@ -137,7 +137,7 @@ class World:
             self._running.remove(task)
             await task
 
-    async def until(self, ready: Callable[[], Any], within_s: float = 30.0) -> None:
+    async def until(self, ready: Callable[[], Any], within_s: float = 60.0) -> None:
         """Wait until ``ready()`` (which may be async) is true."""
         give_up = time.monotonic() + within_s
         while True:
@@ -151,7 +151,7 @@ class World:
             assert time.monotonic() < give_up, f"still waiting after {within_s} s for {ready}"
             await asyncio.sleep(0.05)
 
-    async def until_closed(self, cases: int, within_s: float = 30.0) -> AuditReport:
+    async def until_closed(self, cases: int, within_s: float = 60.0) -> AuditReport:
         """Wait until the log holds this many cases and none is open; return the audit at that moment."""
         report: AuditReport | None = None
         seen: dict[TopicPartition, int] = {}

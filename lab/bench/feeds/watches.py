@@ -17,11 +17,11 @@ import msgspec
 from infra.clickhouse.record import epoch_ms
 from lab.bench.measures import Figure
 from schemas import envelope as wire
-from schemas.acceptance import TOMBSTONE_OFFSETS
 from schemas.events import WIRE_NAMES, InvestigationAsked
 from schemas.ids import RESEARCH_RUN, event_id, uuid5
 from schemas.research_events import AnswerStopped
 from schemas.watches import MIN_EVERY_S, WatchFired, WatchSet, decode
+from streams.journal.acceptance import TOMBSTONE_OFFSETS
 from streams.journal.fold import JournalFold
 from streams.watches.rule import Watch, WatchState
 from streams.watches.watcher import Watcher

@@ -24,9 +24,9 @@ from newsproof.cli.options import JsonLines, JsonReport, argument, command, comm
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S
 from schemas.printable import counted
-from schemas.record import DayRoot, Proof, encode
 from schemas.signals import Signal
 from schemas.topics import Topics
+from streams.record.roots import DayRoot, Proof, encode
 
 if TYPE_CHECKING:
     from aiokafka import TopicPartition

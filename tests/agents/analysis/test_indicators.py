@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from agents.analysis.indicators import INDICATORS, bollinger, ema, indicators, levels, macd, rsi, sma, volume
-from agents.specification import START
 from schemas.evidence import Candle
 from tests.agents.research.conftest import bars
+from tests.specification import START
 
 
 def bar(day: int, close: float, *, high: float | None = None, low: float | None = None, volume: float = 1.0) -> Candle:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.memo import Memo
 from agents.core.model_calls import bounded
-from agents.specification import case_after, opened
+from tests.specification import case_after, opened
 
 
 def test_a_function_is_asked_once_for_arguments_of_one_value() -> None:

@@ -7,7 +7,6 @@ import pytest
 from agents.core.registry import Registry
 from agents.core.step import On
 from agents.graphs import NEWS, verification
-from agents.specification import START, case_after, opened
 from schemas.effects import Failure
 from schemas.errors import ConfigError
 from schemas.events import (
@@ -21,6 +20,7 @@ from schemas.events import (
     StepStarted,
 )
 from tests import builders
+from tests.specification import START, case_after, opened
 
 DRAFT = builders.draft()
 DOWN = Failure(kind="timeout", message="slow", retryable=True)

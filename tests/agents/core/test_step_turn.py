@@ -11,7 +11,6 @@ from agents.core.case import fold
 from agents.core.failures import failed
 from agents.core.step import StepFailure, invalid_output, needed, only_reply
 from agents.core.step_turn import Missing, ask, attempt_of, failure_of, successor_id, tell
-from agents.specification import START, call_of, case_after, opened
 from schemas.effects import (
     MOST_OUTPUT_TOKENS,
     CallModel,
@@ -24,6 +23,7 @@ from schemas.effects import (
 )
 from schemas.events import CaseDropped, ContextGathered, EffectCompleted, StepFailed
 from schemas.ids import effect_id, event_id
+from tests.specification import START, call_of, case_after, opened
 
 CASE = case_after(opened("Bybit was hacked"))
 ONE, OTHER = (FindEarlier(text_hash=text, case_id="") for text in ("one", "other"))

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -26,8 +25,8 @@ from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import CheckedPage, check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
-from schemas.evidence import PageStance, SearchResult
-from schemas.signals import Draft
+from schemas.evidence import PageStance
+from tests import builders
 
 pytestmark = pytest.mark.security
 
@@ -37,10 +36,7 @@ ATTACKS: list[dict[str, Any]] = [
 ]
 NOW = datetime(2025, 5, 23, 10, tzinfo=UTC)
 SNAPSHOT = Snapshot(tables=load_tables(demo=False), rules=2)
-DRAFT = Draft(
-    summary="s", event_type="hack", asset="BTC", asset_name="Bitcoin", action="sell", direction="short", confidence=0.7,
-    strength="high", timeframe="short",
-)  # fmt: skip
+DRAFT = builders.draft(asset="BTC", confidence=0.7)
 TOLD = {
     "Kraken": ("kraken.com", "Kraken lost $85 million of customer money on Monday."),
     "SEC": ("sec.gov", "The SEC gave the spot Solana ETF from VanEck its approval on Monday."),
@@ -99,12 +95,10 @@ def honest(claim: Claim, urls: Iterable[str]) -> list[Told]:
 
 def heard(claim: Claim, pages: Sequence[Told]) -> list[CheckedPage]:
     results = [
-        SearchResult(
+        builders.search_result(
+            p.url,
+            p.content,
             title=p.title,
-            url=p.url,
-            domain=urlsplit(p.url).hostname or "",
-            snippet=p.content,
-            score=0.9,
             published_at=NOW - timedelta(hours=1) if p.dated else None,
             provider="tavily",
         )

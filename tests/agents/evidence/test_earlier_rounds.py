@@ -13,7 +13,7 @@ from schemas.config import Snapshot
 from schemas.events import CaseTriaged, EventReceived, SearchCompleted
 from schemas.evidence import Findings, Page, SearchReference, SearchResult
 from schemas.news import News
-from schemas.signals import Draft
+from tests import builders
 
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
@@ -23,9 +23,7 @@ DENIAL = "Kraken was not hacked on Monday, its chief said, and no user lost anyt
 
 
 def hit(url: str, text: str, score: float = 0.9, title: str = "Kraken") -> SearchResult:
-    return SearchResult(
-        title=title, url=url, domain="", snippet=text, score=score, published_at=NOW - timedelta(hours=1)
-    )
+    return builders.search_result(url, text, title=title, score=score, published_at=NOW - timedelta(hours=1))
 
 
 LONG = hit("https://www.coindesk.com/kraken", FILLER * 8 + DENIAL)
@@ -38,10 +36,7 @@ def triaged(entity: str = "Kraken") -> Case:
     news = News(source="s", text=f"{entity} loses $85 million in a hack", published_at=NOW)
     received = EventReceived(news=news, config_hash="", text_hash="", language="en")
     case = open_case(received, case_id="c", event_id="e1", run_id="live", at=NOW, config=SNAPSHOT)
-    draft = Draft(
-        summary="", event_type="hack", asset="UNKNOWN", asset_name="", action="observe", direction="short",
-        confidence=0.7, strength="high", timeframe="short", entity=entity,
-    )  # fmt: skip
+    draft = builders.draft(asset="UNKNOWN", asset_name="", action="observe", entity=entity)
     return fold(case, CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0), event_id="e2", at=NOW)
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from situations import SITUATIONS, P, Situation
 
 from agents.core.case import fold, open_case
 from agents.evidence import Claim, assess, claim_of
@@ -25,38 +24,64 @@ from schemas.events import CaseTriaged, EventReceived
 from schemas.evidence import Findings, SearchResult
 from schemas.news import News
 from schemas.signals import Draft
+from tests import builders
 
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 DEMO = Snapshot(tables=load_tables(demo=True))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
+DATA = Path(__file__).parents[2] / "data"
 CASES = [
     json.loads(line)
-    for line in (Path(__file__).parents[2] / "data" / "evidence_cases.jsonl").read_text("utf-8").splitlines()
+    for name in ("evidence_cases", "evidence_situations")
+    for line in (DATA / f"{name}.jsonl").read_text("utf-8").splitlines()
 ]
+"""What a careful person makes of a claim and the pages found. ``why`` says what each case is about."""
+
+
+class P(NamedTuple):
+    """One page. ``published_at`` None: without a date."""
+
+    url: str
+    title: str
+    content: str
+    published_at: datetime | None = NOW - timedelta(minutes=30)
+    score: float = 0.9
 
 
 def draft(event_type: Any, asset: str, confidence: float = 0.7, action: Any = "buy") -> Draft:
-    return Draft(
-        summary="", event_type=event_type, asset=asset, asset_name="", action=action, direction="neutral",
-        confidence=confidence, strength="medium", timeframe="short",
-    )  # fmt: skip
+    return builders.draft(
+        event_type=event_type, asset=asset, confidence=confidence, action=action, direction="neutral", strength="medium"
+    )
 
 
 def result(page: P) -> SearchResult:
-    at = None if page.days is None else NOW - timedelta(days=page.days)
-    return SearchResult(
-        title=page.title, url=page.url, domain="", snippet=page.content, score=page.score, published_at=at
+    return builders.search_result(
+        page.url, page.content, title=page.title, score=page.score, published_at=page.published_at
     )
 
 
 def claim(text: str, event_type: str, asset: str, entity: str | None = None, **more: Any) -> Claim:
-    language = "zh" if any("\u4e00" <= c <= "\u9fff" for c in text) else "en"
-    return Claim(text=text, language=language, event_type=event_type, asset=asset, entity=entity, as_of=NOW, **more)
+    given = {"language": "en", "as_of": NOW} | more
+    return Claim(text=text, event_type=event_type, asset=asset, entity=entity, **given)
 
 
-def found(situation: Situation, snapshot: Snapshot = SNAPSHOT) -> Findings:
-    of = claim(situation.text, situation.event_type, situation.asset, situation.entity)
-    return assess(of, [result(p) for p in situation.pages], query="q", snapshot=snapshot)
+def found(text: str, event_type: str, asset: str, *pages: P, snapshot: Snapshot = SNAPSHOT) -> Findings:
+    return assess(claim(text, event_type, asset), [result(p) for p in pages], query="q", snapshot=snapshot)
+
+
+def claim_in(case: dict[str, Any]) -> Claim:
+    news, first = case["news"], case["preliminary"]
+    return claim(
+        news["text"], first["event_type"], first["asset"], case["entity"], language=news["language"],
+        as_of=datetime.fromisoformat(case["as_of"]), source_url=news["url"],
+    )  # fmt: skip
+
+
+def results_in(case: dict[str, Any]) -> list[SearchResult]:
+    dated = [
+        {**e, "published_at": e["published_at"] and datetime.fromisoformat(e["published_at"])} for e in case["evidence"]
+    ]
+    return [result(P(**page)) for page in dated]
 
 
 def by_words(of: Claim, findings: Findings) -> Judgement:
@@ -85,40 +110,18 @@ HEDGED = {"e04": {"conflict": False}}
 
 @pytest.mark.parametrize("case", CASES, ids=[c["id"] for c in CASES])
 def test_every_judged_case_comes_out_as_expected(case: dict[str, Any]) -> None:
-    news, first = case["news"], case["preliminary"]
-    of = Claim(
-        text=news["text"], language=news["language"], event_type=first["event_type"], asset=first["asset"],
-        entity=case["entity"], as_of=datetime.fromisoformat(case["as_of"]), source_url=news["url"],
-    )  # fmt: skip
-    results = [
-        SearchResult(
-            title=e["title"], url=e["url"], domain="", snippet=e["content"], score=e["score"],
-            published_at=datetime.fromisoformat(e["published_at"]),
-        )
-        for e in case["evidence"]
-    ]  # fmt: skip
-    findings = assess(of, results, query="q", snapshot=SNAPSHOT)
+    of, first = claim_in(case), case["preliminary"]
+    findings = assess(of, results_in(case), query="q", snapshot=SNAPSHOT)
     start = draft(first["event_type"], first["asset"], first["confidence"], first["action"])
-    assert differences(case["expect"] | HEDGED.get(case["id"], {}), of, findings, start) == {}
-
-
-@pytest.mark.parametrize("situation", SITUATIONS, ids=[s.name for s in SITUATIONS])
-def test_no_own_situation_is_read_as_more_than_a_careful_person_reads(situation: Situation) -> None:
-    findings = found(situation)
-    of = claim(situation.text, situation.event_type, situation.asset, situation.entity)
+    wrong = differences(case["expect"] | HEDGED.get(case["id"], {}), of, findings, start)
     stances = [(r.stance, r.registrable_domain) for r in findings.references]
-    wrong = differences(situation.expect, of, findings, draft(situation.event_type, situation.asset))
-    assert wrong == {}, (stances, findings.dropped)
-
-
-def test_the_order_of_the_results_does_not_change_the_judgement() -> None:
-    for situation in SITUATIONS:
-        turned = situation._replace(pages=situation.pages[::-1])
-        of = claim(situation.text, situation.event_type, situation.asset, situation.entity)
-        a, b = found(situation), found(turned)
-        assert by_words(of, a) == by_words(of, b), situation.name
-        for name in ("independent_sources", "related_sources", "multi_source", "denied", "conflict", "stale"):
-            assert getattr(a, name) == getattr(b, name), (situation.name, name)
+    assert wrong == {}, (case["why"], stances, findings.dropped)
+    mood = findings.sentiment
+    assert abs(mood.panic + mood.neutral + mood.optimistic - 1.0) < 1e-9
+    turned = assess(of, results_in(case)[::-1], query="q", snapshot=SNAPSHOT)
+    assert by_words(of, findings) == by_words(of, turned), "the order of the results changes nothing"
+    for name in ("independent_sources", "related_sources", "multi_source", "denied", "conflict", "stale"):
+        assert getattr(findings, name) == getattr(turned, name), name
 
 
 def test_demo_hosts_are_official_only_with_the_demo_table() -> None:
@@ -127,9 +130,8 @@ def test_demo_hosts_are_official_only_with_the_demo_table() -> None:
         "Binance lists NOVA",
         "Binance opens spot trading for NOVA today at noon, deposits are open.",
     )
-    situation = Situation("demo", "Binance lists Nova (NOVA)", "listing", "NOVA", (page,), {})
-    assert found(situation, DEMO).official_confirmed is True
-    plain = found(situation)
+    assert found("Binance lists Nova (NOVA)", "listing", "NOVA", page, snapshot=DEMO).official_confirmed is True
+    plain = found("Binance lists Nova (NOVA)", "listing", "NOVA", page)
     assert (plain.official_confirmed, plain.independent_sources) == (False, 0)
 
 
@@ -140,7 +142,7 @@ def test_the_official_page_survives_its_syndicated_copies() -> None:
         P("https://tether.to/n", "B", text),
         P("https://www.coindesk.com/c", "C", text),
     )
-    findings = found(Situation("copies", "Tether freezes 40 wallets", "regulation", "USDT", pages, {}))
+    findings = found("Tether freezes 40 wallets", "regulation", "USDT", *pages)
     assert [r.registrable_domain for r in findings.references] == ["tether.to"]
     assert [d.reason for d in findings.dropped] == ["duplicate", "duplicate"]
     assert findings.official_confirmed
@@ -159,7 +161,7 @@ def test_a_text_and_its_negation_are_never_copies() -> None:
             "The Commission has not approved the listing of the ABC spot fund on Monday.",
         ),
     )
-    findings = found(Situation("negation", "SEC approves ABC ETF", "regulation", "ABC", pages, {}))
+    findings = found("SEC approves ABC ETF", "regulation", "ABC", *pages)
     assert (findings.independent_sources, findings.conflict) == (2, True)
 
 
@@ -180,7 +182,7 @@ def test_a_date_in_the_address_stands_in_for_a_missing_one_in_the_judgement_too(
         "Sable lost twelve million dollars in an exploit of its lending pools.",
         None,
     )
-    findings = found(Situation("old", "Sable exploited for $12M", "hack", "SBL", (page,), {}))
+    findings = found("Sable exploited for $12M", "hack", "SBL", page)
     assert findings.stale is True
     judgement = by_words(claim("Sable exploited for $12M", "hack", "SBL"), findings)
     assert (judgement.verdict, judgement.flags) == ("stale", ())
@@ -194,7 +196,7 @@ def test_a_date_in_the_address_may_stand_directly_behind_a_word(name: str) -> No
         "Sable lost twelve million dollars in an exploit of its lending pools.",
         None,
     )
-    dated = found(Situation("old", "Sable exploited for $12M", "hack", "SBL", (page,), {})).references[0].published_at
+    dated = found("Sable exploited for $12M", "hack", "SBL", page).references[0].published_at
     assert (dated is not None) == (not name.startswith("id1"))
 
 
@@ -205,7 +207,7 @@ def test_rounds_may_end_on_pages_about_the_claim_and_nothing_is_supported_by_tha
         P("https://c.example/1", "Sable", "Sable answered no questions on Monday, and its forum was silent all day."),
         P("https://d.example/1", "Grain", "Wheat and maize were little changed on Monday in thin summer trading."),
     )
-    findings = found(Situation("related", "Sable exploited for $12M", "hack", "SBL", pages, {}))
+    findings = found("Sable exploited for $12M", "hack", "SBL", *pages)
     assert (findings.independent_sources, findings.related_sources, findings.multi_source) == (4, 3, True)
     assert [r.carries for r in findings.references] == [
         r.registrable_domain != "d.example" for r in findings.references
@@ -220,10 +222,10 @@ def test_a_page_that_steers_a_model_is_dropped_unless_an_established_outlet_quot
         P("https://news.example/z", "An attack", text),
         P("https://www.coindesk.com/z", "How agents are attacked", text),
     )
-    findings = found(Situation("quoted", "Coin ZED listed on Kraken", "listing", "ZED", pages, {}))
+    findings = found("Coin ZED listed on Kraken", "listing", "ZED", *pages)
     assert [r.registrable_domain for r in findings.references] == ["coindesk.com"]
     assert [(d.url, d.reason) for d in findings.dropped] == [("https://news.example/z", "injection_suspected")]
-    kept = found(Situation("kept", "Coin ZED listed on Kraken", "listing", "ZED", pages[1:], {}))
+    kept = found("Coin ZED listed on Kraken", "listing", "ZED", pages[1])
     assert kept.dropped == () and kept.risk_flags == ("injection_suspected",), "the evidence says so"
 
 
@@ -233,12 +235,12 @@ def test_references_are_numbered_best_first_and_at_most_ten_are_kept() -> None:
             f"https://site{n}.example/x",
             f"Report {n}",
             f"Report number {n}: observer {n * 7919} wrote {'abcdefghijklmno'[n]}{n}x about Sable in words of kind {n * 31}.",
-            0.5,
+            NOW - timedelta(hours=12),
             0.6 + n / 50,
         )
         for n in range(15)
     )
-    findings = found(Situation("many", "Sable exploited for $12M", "hack", "SBL", pages, {}))
+    findings = found("Sable exploited for $12M", "hack", "SBL", *pages)
     assert [r.reference_number for r in findings.references] == list(range(1, len(findings.references) + 1))
     assert len(findings.references) <= SNAPSHOT.quality_keep
     scores = [r.quality_score for r in findings.references]
@@ -252,15 +254,9 @@ def test_plain_figures_count_without_judging() -> None:
         "SEC",
         "Official announcement of the Commission on the approval of the fund.",
     )
-    findings = found(Situation("plain", "SEC approves ABC ETF", "regulation", "ABC", (spoof, spoof), {}))
+    findings = found("SEC approves ABC ETF", "regulation", "ABC", spoof, spoof)
     assert (findings.plain_source_count, findings.plain_official_confirmed) == (2, True)
     assert (findings.independent_sources, findings.official_confirmed) == (0, False)
-
-
-def test_sentiment_shares_sum_to_one() -> None:
-    for situation in SITUATIONS:
-        mood = found(situation).sentiment
-        assert abs(mood.panic + mood.neutral + mood.optimistic - 1.0) < 1e-9
 
 
 @pytest.mark.timeout(20)
@@ -271,7 +267,7 @@ def test_hostile_repetitions_are_read_to_the_end_without_blowing_up(part: str) -
     # Found in the writing: nested repetition in a negation made 45,000 characters take minutes.
     text = f"SEC approves ABC fund {part * (60_000 // len(part))}"
     page = P("https://a.example/1", "ABC", text)
-    findings = found(Situation("hostile", text, "regulation", "ABC", (page,), {}))
+    findings = found(text, "regulation", "ABC", page)
     assert len(findings.references) + len(findings.dropped) == 1
 
 
@@ -290,14 +286,9 @@ def test_the_claim_of_a_case_is_its_news_and_its_triage() -> None:
 
 def test_a_mediums_own_account_is_the_medium_and_anybody_elses_is_nobody() -> None:
     of = claim("Kraken lists LUM", "listing", "LUM", "Kraken")
-    texts = ("Kraken lists LUM for spot trading today, according to a notice of the exchange.",) * 2
+    text = "Kraken lists LUM for spot trading today, according to a notice of the exchange."
     urls = ("https://x.com/CoinDesk/status/1", "https://x.com/coindesk_lum/status/1")
-    pages = [
-        SearchResult(
-            title=f"Kraken lists LUM {n}", url=u, domain="", snippet=f"{t} ({n})", score=0.9, published_at=None
-        )
-        for n, (u, t) in enumerate(zip(urls, texts, strict=True))
-    ]
+    pages = [builders.search_result(url, f"{text} ({n})", title=f"Kraken lists LUM {n}") for n, url in enumerate(urls)]
     found = {r.owner: r.source_credibility for r in assess(of, pages, query="q", snapshot=SNAPSHOT).references}
     assert found["coindesk.com"] in {"high", "medium"}
     assert found.get("x.com/coindesk_lum", "low") in {"low", "unknown"}

@@ -13,9 +13,9 @@ from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import compiled
 from agents.evidence.measurements import Measurement, measured
 from agents.evidence.news_claim import ParsedText, claim_of, in_closed_words, with_asset
-from agents.specification import case_after, opened
 from schemas.events import CaseTriaged
 from schemas.signals import ClaimAmount, EventType, StatedClaim
+from tests.specification import case_after, opened
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -15,7 +15,8 @@ from agents.evidence.witnesses import check_pages
 from agents.tables import load_tables
 from agents.text.matching import fold_han, units
 from schemas.config import Snapshot
-from schemas.evidence import PageStance, SearchReference
+from schemas.evidence import PageStance
+from tests import builders
 
 CLAIM = "Kraken loses $85 million of user funds in a hack"
 NEWS = "Kraken said that hackers took user funds worth $85 million in a hack of its wallets."
@@ -276,10 +277,7 @@ LOSS = "Kraken loses $85 million of user funds in a hack"
 
 def about(quote: str, passage: str, title: str = "", claim: str = LOSS, asset: str = "UNKNOWN", **marks: bool) -> bool:
     of = Claim(text=claim, language="en", event_type="hack", asset=asset, as_of=NOW)
-    page = SearchReference(
-        reference_number=1, source_tool="t", title=title, url="https://a.example/1", snippet="", passage=passage,
-        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q", **marks,
-    )  # fmt: skip
+    page = builders.reference(1, passage, title=title, source_credibility="high", **marks)
     said = PageStance(reference_number=1, stance="supports", quote=quote)
     return check_pages(of, [page], [said], SNAPSHOT)[0].stance == "supports"
 

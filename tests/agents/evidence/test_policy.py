@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from agents.evidence.policy import Conclusion, conclude, is_thin, notes
 from agents.evidence.verdict import CAPS, Judgement, Measured, Reading, Witness, judge_witnesses, unchecked
 from agents.evidence.witnesses import CheckedPage
-from schemas.evidence import MemoryEntry, ReadStance, SearchReference
+from schemas.evidence import MemoryEntry, ReadStance
 from schemas.signals import ACTED_ON, Draft, Verdict
+from tests import builders
 
 WHEN = datetime(2024, 6, 3, tzinfo=UTC)
 RANGES: dict[Verdict, tuple[float, float]] = {
@@ -25,10 +26,7 @@ verdicts = pytest.mark.parametrize("verdict", get_args(Verdict))
 
 
 def draft(confidence: float = 0.8, action: Any = "buy", flags: tuple[str, ...] = (), asset: str = "BTC") -> Draft:
-    return Draft(
-        summary="", event_type="hack", asset=asset, asset_name="Bitcoin", action=action, direction="long",
-        confidence=confidence, strength="high", timeframe="short", risk_flags=flags,
-    )  # fmt: skip
+    return builders.draft(asset=asset, action=action, direction="long", confidence=confidence, risk_flags=flags)
 
 
 def judgement(verdict: Verdict = "confirmed", change: tuple[float, float] | None = None, **marks: Any) -> Judgement:
@@ -160,11 +158,7 @@ def test_each_verdict_sets_its_flags(verdict: Verdict, flags: set[str]) -> None:
 
 
 def told_by(number: int, stance: ReadStance = "supports", snippet: str = "More than the title.") -> CheckedPage:
-    found = SearchReference(
-        reference_number=number, source_tool="offline", title="A title", url=f"https://h{number}.example", snippet=snippet,
-        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
-    )  # fmt: skip
-    return CheckedPage(reference=found, stance=stance)
+    return CheckedPage(reference=builders.reference(number, snippet, title="A title"), stance=stance)
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))
@@ -241,12 +235,7 @@ def test_a_draft_without_a_usable_confidence_ends_within_bounds(broken: float) -
 
 
 def heard(number: int, stance: Any, *, official: bool = False) -> CheckedPage:
-    page = SearchReference(
-        reference_number=number, source_tool="tavily", title="t", url=f"https://s{number}.example/", snippet="",
-        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
-        official=official,
-    )  # fmt: skip
-    return CheckedPage(reference=page, stance=stance)
+    return CheckedPage(reference=builders.reference(number, official=official), stance=stance)
 
 
 def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_news() -> None:

@@ -17,6 +17,7 @@ from agents.tables import load_tables
 from agents.text.matching import Shape, near_duplicates, width
 from schemas.config import Snapshot
 from schemas.evidence import Findings, SearchResult
+from tests import builders
 
 NOW = datetime(2024, 6, 3, tzinfo=UTC)
 TABLE = CredibilityTable(load_tables(demo=False).credibility)
@@ -59,9 +60,7 @@ def test_credibility_comes_from_the_domain_table(host: str, level: str) -> None:
 def test_the_score_stays_between_30_and_100(
     content: str, title: str, score: float, days: int | None, complete: bool
 ) -> None:
-    page = SearchResult(
-        title=title, url="https://a.example", domain="", snippet=content, score=score, content_complete=complete
-    )
+    page = builders.search_result("https://a.example", content, title=title, score=score, content_complete=complete)
     at = None if days is None else NOW - timedelta(days=days)
     assert 30 <= quality_score(page, "unknown", at, NOW) <= 100
 
@@ -97,10 +96,7 @@ TEXTS = (
 
 def hit(n: int, score: float, provider: str = "tavily", text: str | None = None) -> SearchResult:
     told = TEXTS[n % 3] if text is None else text
-    url = f"https://house{n}.example/a"
-    return SearchResult(
-        title=f"No. {n}", url=url, domain=f"house{n}.example", snippet=told, score=score, provider=provider
-    )
+    return builders.search_result(f"https://house{n}.example/a", told, title=f"No. {n}", score=score, provider=provider)
 
 
 def judged(*answers: list[SearchResult], snapshot: Snapshot = LIVE) -> Findings:

@@ -10,8 +10,9 @@ from agents.evidence import Claim, assess
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
-from schemas.evidence import PageStance, SearchResult
+from schemas.evidence import PageStance
 from schemas.signals import Verdict
+from tests import builders
 
 pytestmark = pytest.mark.security
 
@@ -26,10 +27,7 @@ def claim(text: str, kind: str, asset: str, entity: str, language: str = "en") -
 
 def verdict(of: Claim, *pages: tuple[str, str, timedelta]) -> tuple[Verdict, bool]:
     """Return the verdict by words alone and whether it denies; a page is its address, text and age."""
-    found = [
-        SearchResult(title=text[:60], url=url, domain="", snippet=text, score=0.9, published_at=NOW - age)
-        for url, text, age in pages
-    ]
+    found = [builders.search_result(url, text, title=text[:60], published_at=NOW - age) for url, text, age in pages]
     findings = assess(of, found, query="", snapshot=SNAPSHOT)
     judged = judge_evidence(of, check_pages(of, findings.references, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True)
     return judged.verdict, judged.denied
@@ -113,7 +111,7 @@ def test_who_repeats_a_report_that_its_own_source_took_back_supports_nothing() -
     withdrawn = "Correction: an earlier version said that Stripe had agreed to buy BitGo. No such agreement exists."
     copied = "Stripe is buying BitGo for $2.1 billion, Fortune reports, in one of the biggest custody deals ever made."
     pages = [
-        SearchResult(title=t[:50], url=u, domain="", snippet=t, score=0.9, published_at=NOW - age)
+        builders.search_result(u, t, title=t[:50], published_at=NOW - age)
         for u, t, age in (
             ("https://fortune.com/crypto/1", withdrawn, HOUR),
             ("https://coinbuzzwire.example/1", copied, 2 * HOUR),

@@ -18,9 +18,10 @@ from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.planning.critic_reading import by_slots, stance_by_slots
 from agents.signal import evidence_of
-from agents.specification import case_after, opened
-from schemas.evidence import PageSays, PageStance, SearchReference, SearchResult, Slot
+from schemas.evidence import PageSays, PageStance, SearchReference, Slot
+from tests import builders
 from tests.agents.evidence.test_witnesses import HACK, NOW, SNAPSHOT, heard, judge, official, press, says
+from tests.specification import case_after, opened
 
 SLOTS = ("subject", "act", "stage", "place", "amount", "date")
 ANY = "agrees differs silent"
@@ -217,10 +218,8 @@ FILLER = "Trading went on as on other days, and volumes stayed low across the la
 @pytest.mark.parametrize("foot", [FOOT, "Correction: no money was lost.", "更正:此前报道有误,Kraken 并未丢失资金。"])
 def test_a_correction_at_the_foot_is_shown_to_the_critic_and_bars_support_by_words(foot: str) -> None:
     def page(text: str) -> SearchReference:
-        result = SearchResult(
-            title="Kraken loses $85 million of user funds in a hack", url="https://blog.kraken.com/1", domain="kraken.com",
-            snippet=text, score=0.9, published_at=NOW - timedelta(hours=1),
-        )  # fmt: skip
+        at = NOW - timedelta(hours=1)
+        result = builders.search_result("https://blog.kraken.com/1", text, title=HACK.text, published_at=at)
         return assess(HACK, [result], query="", snapshot=SNAPSHOT).references[0]
 
     plain, corrected = page(BODY + FILLER * 30), page(BODY + FILLER * 30 + foot)

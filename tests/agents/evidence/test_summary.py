@@ -15,7 +15,8 @@ from agents.evidence.summary import SummaryContext, claim_text, summary_of, with
 from agents.tables import load_tables
 from agents.text.wording import Text
 from schemas.evidence import ReadStance
-from schemas.signals import ACTED_ON, WITHDRAWN, ClaimAmount, Draft, SignalEvidence, Stage, StatedClaim, Verdict
+from schemas.signals import ACTED_ON, WITHDRAWN, ClaimAmount, SignalEvidence, Stage, StatedClaim, Verdict
+from tests import builders
 from tests.newsproof.signal_samples import signal
 
 EN, ZH = "Kroger will accept BCH", "Kroger 将接受 BCH"
@@ -102,7 +103,7 @@ REASONS = (
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(get_args(Verdict)),
     st.sampled_from(get_args(Stage)),
@@ -134,10 +135,9 @@ def test_what_older_code_published_keeps_its_summary() -> None:
     assert with_summary(old) == old
 
 
-DRAFT = Draft(
-    summary="", event_type="listing", asset="PEPE", asset_name="Pepe", action="buy", direction="long", confidence=0.7,
-    strength="high", timeframe="short",
-)  # fmt: skip
+DRAFT = builders.draft(
+    summary="", event_type="listing", asset="PEPE", asset_name="Pepe", action="buy", direction="long"
+)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def is_raised(found: Judgement, over: Judgement) -> bool:
     return found.high > over.high or found.low > over.low or found.cap > over.cap
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(pages, max_size=6), pages, readings)
 def test_one_more_denial_never_raises(others: list[Witness], denial: Witness, reading: Reading) -> None:
     denies = replace(denial, stance="denies")

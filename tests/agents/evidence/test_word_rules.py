@@ -11,7 +11,8 @@ from agents.evidence import Claim, assess
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
-from schemas.evidence import SearchReference, SearchResult
+from schemas.evidence import SearchReference
+from tests import builders
 
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
@@ -40,7 +41,7 @@ CHARGED = claim("Kraken founder arrested, SEC sues", "regulation")
 
 
 def references(of: Claim, text: str, title: str, url: str) -> tuple[SearchReference, ...]:
-    page = SearchResult(title=title, url=url, domain="", snippet=text + MORE, score=0.9, published_at=NOW)
+    page = builders.search_result(url, text + MORE, title=title, published_at=NOW)
     found = assess(of, [page], query="", snapshot=SNAPSHOT).references
     assert len(found) == 1
     return found
@@ -219,9 +220,7 @@ def test_one_sentence_that_states_it_outweighs_one_that_hedges() -> None:
 
 def test_words_confirm_by_an_official_page_that_carries_and_by_nothing_else() -> None:
     def verdict(*pages: tuple[str, str]) -> str:
-        found = [
-            SearchResult(title="", url=u, domain="", snippet=t + MORE, score=0.9, published_at=NOW) for u, t in pages
-        ]
+        found = [builders.search_result(u, t + MORE, published_at=NOW) for u, t in pages]
         kept = assess(LISTS, found, query="", snapshot=SNAPSHOT).references
         return judge_evidence(LISTS, check_pages(LISTS, kept, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True).verdict
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from agents.graphs import research
 from agents.investigation.subject import SubjectMatcher, asked, subject_key, subject_of
 from agents.investigation.writing import not_done
-from agents.specification import Given, case_after, given, run_case
 from agents.tables import load_tables
 from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
@@ -24,7 +23,7 @@ from newsproof.app.research_composition import investigation_snapshot_of
 from newsproof.report.brief import brief_lines
 from schemas.effects import CallModel, Failure, ModelReply, PublishedReply, PublishNews, Search, request_hash
 from schemas.events import CancelRequested, CaseFailed, EffectCompleted, KeywordsExpanded, SearchCompleted, ToolPlanned
-from schemas.evidence import Findings, PageStance, PreviousBrief, PreviousClaim, SearchReference, Sentiment
+from schemas.evidence import PageStance, PreviousBrief, PreviousClaim, SearchReference
 from schemas.news import decode_news
 from schemas.research_events import (
     AnswerStopped,
@@ -37,8 +36,10 @@ from schemas.research_events import (
     Limits,
     SubQuestion,
 )
+from tests import builders
 from tests.agents.investigation.worlds import DATES, QUESTION, answering, as_previous, config, investigated
 from tests.plain_graph import DRAFT
+from tests.specification import Given, case_after, given, run_case
 
 DOWN = Failure(kind="server", message="down", retryable=False)
 
@@ -292,12 +293,9 @@ BEFORE = PreviousBrief(
 
 
 def page(number: int, text: str) -> SearchReference:
-    domain = f"a{number}.example"
-    return SearchReference(
-        reference_number=number, source_tool="offline", title=text, url=f"https://{domain}/{number}", snippet=text, passage=text,
-        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q",
-        registrable_domain=domain, owner=domain, published_at=AT, carries=True,
-    )  # fmt: skip
+    return builders.reference(
+        number, text, domain=f"a{number}.example", title=text, source_credibility="high", published_at=AT, carries=True
+    )
 
 
 def read(number: int, quote: str | None) -> ClaimReading:
@@ -311,11 +309,7 @@ def read(number: int, quote: str | None) -> ClaimReading:
 
 
 def critiqued(watched: Any = WATCHED, previous: PreviousBrief | None = BEFORE) -> Given:
-    findings = Findings(
-        keyword="q", references=tuple(page(n, c.claim) for n, c in enumerate(CLAIMS, start=1)), dropped=(),
-        independent_sources=3, multi_source=True, official_confirmed=False, denied=False, conflict=False, stale=False,
-        sentiment=Sentiment(panic=0.0, neutral=1.0, optimistic=0.0), source_count=3, confidence=0.5, triggered=True,
-    )  # fmt: skip
+    findings = builders.findings(*(page(n, c.claim) for n, c in enumerate(CLAIMS, start=1)))
     return given(
         watched,
         InvestigationFramed(questions=(SubQuestion(question="q", query="q"),), previous=previous),

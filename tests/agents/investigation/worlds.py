@@ -10,7 +10,6 @@ from typing import Any
 
 from agents.investigation.subject import asked
 from agents.prompts import load_prompts
-from agents.specification import Run, run_case
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import SubjectSearch
@@ -19,6 +18,7 @@ from schemas.config import Snapshot
 from schemas.effects import BriefReply, CallModel, Effect, FindBrief, Recall, RecallReply, Reply, Search
 from schemas.evidence import PreviousBrief, PreviousClaim
 from schemas.research_events import BriefWritten, Limits
+from tests.specification import Run, run_case
 
 QUESTION = "Monitor DeepSeek's latest developments"
 DATES = tuple(datetime(2026, *day, 23, tzinfo=UTC) for day in ((1, 13), (1, 27), (2, 10)))

@@ -9,11 +9,11 @@ from agents.evidence.findings import assess
 from agents.planning import rounds
 from agents.planning.plan import STEP
 from agents.planning.plan_rules import decided_by
-from agents.specification import case_after, given, opened
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import KeywordsExpanded, ToolPlanned
 from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS
+from tests.specification import case_after, given, opened
 
 REFUSED = Failure(kind="refused", message="no", retryable=False)
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

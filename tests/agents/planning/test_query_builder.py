@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.evidence import Claim
 from agents.planning.query_builder import build_query, fallback_query, fit_query
 from agents.tables import load_tables
-from schemas.signals import Draft
+from tests import builders
 
 TABLES = load_tables(demo=False)
 FILLER = ("新闻", "消息", "报道", "news", "report", "breaking")
@@ -96,8 +96,4 @@ def test_filler_words_of_the_news_never_reach_the_query() -> None:
     ("event", "tail"), [("hack", " news official"), ("regulation", " news official"), ("whale", "")]
 )
 def test_the_fallback_is_asset_and_event(event: str, tail: str) -> None:
-    draft = Draft(
-        summary="", event_type=event, asset="BTC", asset_name="", action="observe", direction="neutral",  # type: ignore[arg-type]
-        confidence=0.5, strength="low", timeframe="short",
-    )  # fmt: skip
-    assert fallback_query(draft) == f"BTC {event}{tail}"
+    assert fallback_query(builders.draft(event_type=event, asset="BTC")) == f"BTC {event}{tail}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure, SearchReply
 from schemas.events import SubTask
 from tests.agents.conftest import NEWS
+from tests.specification import given, opened
 
 CLAIM = "Binance lists PEPE, trading opens today"
 HOUSES = ("onchainpost.example", "defidigest.example", "tokentribune.example")

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from agents.planning.due_searches import failure_to_retry
-from agents.specification import START, given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure
 from schemas.events import ProviderOutcome, SearchCompleted, StepFailed
 from tests.agents.conftest import NEWS
+from tests.specification import START, given, opened
 
 LATE = Failure(kind="timeout", message="no answer within 10 s", retryable=True)
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, given, opened
 from schemas.effects import Failure, PageReply, SearchReply
 from schemas.events import KeywordsExpanded, PagesScraped, SearchCompleted
 from schemas.evidence import Page, SearchResult
+from tests import builders
 from tests.agents.conftest import NEWS
+from tests.specification import START, given, opened
 
 LONG = "The desk follows the matter closely and has asked the team about it since the early hours of the morning. " * 5
 DENIAL = "Poly Network said that reports of an exploit are false and that no funds left its contracts."
@@ -19,7 +20,7 @@ SHUT = Failure(kind="unavailable", message="403", retryable=False)
 
 
 def result(url: str, text: str, title: str = "Poly Network") -> SearchResult:
-    return SearchResult(title=title, url=url, domain="", snippet=text, score=0.9, published_at=START)
+    return builders.search_result(url, text, title=title, published_at=START)
 
 
 def reply(*results: SearchResult) -> SearchReply:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from agents.planning.plan_rules import claims_in
 from agents.planning.tools import TOOLS
 from agents.prompts import load_prompts
-from agents.specification import START, given, opened, run_case
 from infra.offline.model import OfflineModel
 from schemas.effects import (
     CallModel,
@@ -33,6 +32,7 @@ from schemas.events import ContextGathered, KeywordsExpanded, SearchCompleted, S
 from schemas.evidence import MarketValue, MemoryEntry, Page
 from tests.agents.conftest import NEWS
 from tests.agents.verification.test_purity import run
+from tests.specification import START, given, opened, run_case
 
 MODEL = OfflineModel()
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
@@ -94,12 +94,7 @@ def tasks_of(event, tool):
     return [t for t in event.tasks if t.tool.partition(":")[0] == tool]
 
 
-def test_every_tool_has_a_function_schema_whose_required_arguments_exist():
-    for name, tool in TOOLS.items():
-        declared = tool.declaration
-        properties = declared.parameters["properties"]
-        assert declared.name == name and declared.description
-        assert set(declared.parameters["required"]) <= set(properties)
+def test_a_model_may_give_each_tool_these_arguments():
     assert {n: set(t.parameters) for n, t in TOOLS.items()} == {
         "search": {"query"},
         "platform_search": {"query", "platforms", "time_range"},

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure, Search
 from schemas.events import SearchCompleted, SubTask
 from tests.agents.conftest import NEWS
+from tests.specification import given, opened
 
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
 HOUSES = ("post.example", "house.example", "digest.example")

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agents.analysis.indicators import indicators
 from agents.prompts import load_prompts
-from agents.specification import START
 from schemas.config import Snapshot
 from schemas.effects import CandlesReply, Effect, Failure, FetchMarket, MarketReply, ModelReply, Reply, SignalsReply
 from schemas.evidence import Candle, FoundSignal, MarketValue
@@ -22,6 +21,7 @@ from schemas.research_events import (
     ExecutionStrategy,
     QuestionRouted,
 )
+from tests.specification import START
 
 ALL = ("MacroAgent", "TAAgent", "OnChainAgent")
 TIMEOUT = Failure(kind="timeout", message="no answer within 30 s", retryable=True)

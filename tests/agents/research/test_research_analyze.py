@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from agents.research.results import agent_result, level
-from agents.specification import START, call_of, case_after, given, question
 from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
 from schemas.research_events import AgentResult, AgentsReported, ChatMessage, FinishRequested
 from tests.agents.research.conftest import REFUSED, TIMEOUT, value
+from tests.specification import START, call_of, case_after, given, question
 
 HISTORY = (ChatMessage(role="user", content="an earlier question"), ChatMessage(role="assistant", content="an answer"))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, call_of, given, question
-from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
+from schemas.effects import CallModel, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
 from schemas.research_events import (
     AgentResult,
@@ -18,6 +17,7 @@ from schemas.research_events import (
     QuestionRouted,
 )
 from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal, value
+from tests.specification import START, call_of, given, question
 
 FINISH = FinishRequested(requested_by="user")
 HISTORY = tuple(
@@ -247,8 +247,3 @@ def test_a_source_of_many_figures_previews_the_first_of_them(turn, written):
     answer = turn(macro=many).told(written(answer="x", key_insights=[])).event
     preview = next(s.preview for s in answer.sources if s.title == "somewhere")
     assert preview.endswith("figure 7 7.0; 12 more")
-
-
-def test_the_failure_of_a_reply_is_a_value_that_names_its_kind(turn):
-    outcome = turn().told(Failure(kind="rate_limit", message="slow down", retryable=True, retry_after_s=9.0)).outcome
-    assert outcome.retry_after_s == 9.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agents.specification import given, question, run_case
 from schemas.effects import CallModel, FetchCandles, FetchMarket, FindSignals, ModelReply, SignalsReply, Untrusted
 from schemas.evidence import FoundPage, FoundSignal
 from schemas.research_events import AnswerGiven, ChatMessage
 from tests.agents.research.conftest import START, found_signal, world
+from tests.specification import given, question, run_case
 
 pytestmark = pytest.mark.security
 

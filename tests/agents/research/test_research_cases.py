@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from agents.research.answers import NAMED_HOURS, NEWEST_HOURS, case_query
-from agents.specification import START, given, question
 from schemas.effects import FindSignals, ModelReply, SignalsReply, Trusted, Untrusted
 from schemas.events import StepFailed
 from schemas.evidence import FoundPage
@@ -22,6 +21,7 @@ from schemas.research_events import (
     QuestionRouted,
 )
 from tests.agents.research.conftest import REFUSED, TIMEOUT, found_signal, world
+from tests.specification import START, given, question
 
 QUERY = CaseQuery(asset="LTC", names=(("Walmart", "沃尔玛"), ("Litecoin",)), hours=48)
 HOAX = found_signal(

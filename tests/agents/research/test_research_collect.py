@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, given, question
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, FindSignals, MarketReply, SignalsReply
 from schemas.events import StepFailed
 from schemas.evidence import Candle
 from tests.agents.research.conftest import BLOCKS, REFUSED, TIMEOUT, bars, found_signal, value, world
+from tests.specification import START, given, question
 
 BLOCK_NAMES = ("price", "macro", "fear_greed", "onchain", "candles", "signals")
 

@@ -6,7 +6,6 @@ import pytest
 
 from agents.prompts import load_prompts
 from agents.research.answers import PlanAnswer, plausible_asset, sanitise_plan
-from agents.specification import given, question
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Untrusted
 from schemas.events import CancelRequested, CaseFailed, StepFailed
@@ -21,6 +20,7 @@ from schemas.research_events import (
     QuestionRouted,
 )
 from tests.agents.research.conftest import ALL, REFUSED, START
+from tests.specification import given, question
 
 HISTORY = tuple(
     ChatMessage(role="user" if n % 2 == 0 else "assistant", content=f"message {n} " + "é" * 200 + f" end {n}")
@@ -49,14 +49,10 @@ def said(effect: CallModel) -> list[tuple[str, str]]:
     return [(p.label, p.text) for p in effect.parts if isinstance(p, Untrusted) and p.label.startswith("history")]
 
 
-def test_super_agent_sees_the_last_five_messages_whole_and_no_more(chat):
-    asked = given(question("And now?", *HISTORY), config=chat).asked
-    assert said(asked) == [(f"history, {m.role}", m.content) for m in HISTORY[-5:]]
-
-
-def test_planning_agent_sees_the_last_five_messages_whole_and_no_more(chat, routed):
-    asked = given(question("And now?", *HISTORY), routed, config=chat).asked
-    assert said(asked) == [(f"history, {m.role}", m.content) for m in HISTORY[-5:]]
+def test_super_agent_and_planning_agent_see_the_last_five_messages_whole_and_no_more(chat, routed):
+    for events in ((), (routed,)):
+        asked = given(question("And now?", *HISTORY), *events, config=chat).asked
+        assert said(asked) == [(f"history, {m.role}", m.content) for m in HISTORY[-5:]]
 
 
 def test_a_first_question_has_no_history(chat):

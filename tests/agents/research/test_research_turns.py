@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 
 import msgspec
 import pytest
 
 from agents.prompts import load_prompts
-from agents.specification import question, run_case
 from infra.offline.model import OfflineModel
 from schemas.config import Snapshot
 from schemas.effects import CallModel, request_hash
 from schemas.events import CaseFailed, EffectCompleted
 from schemas.research_events import AnswerGiven
 from tests.agents.research.conftest import REFUSED, TIMEOUT, world
+from tests.specification import question, run_case
 
 MODEL = OfflineModel()
 
@@ -126,9 +124,3 @@ def test_two_runs_of_a_turn_ask_and_say_the_same():
     (one, asked), (two, again) = ask("Is BTC bullish?"), ask("Is BTC bullish?")
     assert asked == again and len(asked) == len(set(asked)) == 12
     assert msgspec.json.encode(one.events) == msgspec.json.encode(two.events)
-
-
-def test_another_process_asks_for_the_same():
-    code = "from tests.agents.research.test_research_turns import ask; print(ask('Is BTC bullish?')[1])"
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert other.stdout.strip() == str(ask("Is BTC bullish?")[1])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
 from agents.retraction import choose_concerned, earlier_claims_query, find_candidates
-from agents.specification import START, case_after, opened
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import EarlierClaim
 from schemas.events import CaseTriaged
 from tests import builders
+from tests.specification import START, case_after, opened
 
 CONFIG = Snapshot(tables=load_tables(demo=True))
 
@@ -25,16 +27,6 @@ class Text(NamedTuple):
     text: str
     entity: str | None
     asset: str
-
-
-class Situation(NamedTuple):
-    """A denial, the earlier claims that it concerns, and those that it does not."""
-
-    name: str
-    news: Text
-    concerned: tuple[Text, ...]
-    others: tuple[Text, ...] = ()
-    kind: str = "retracted"
 
 
 WALMART = Text(
@@ -52,238 +44,10 @@ SEC_POST = Text(
     "SEC",
     "BTC",
 )
-SEC_DENIES_ZH = Text("SEC 主席:官方 X 账号遭入侵,未批准现货比特币 ETF 上市交易", "SEC", "BTC")
-
-SITUATIONS = (
-    Situation("a fake press release, en by en", WALMART_DENIES, (WALMART,)),
-    Situation("an English claim denied in Chinese", SEC_DENIES_ZH, (SEC_POST,)),
-    Situation(
-        "several outlets of one false claim, in both languages",
-        WALMART_DENIES,
-        (
-            WALMART,
-            Text("Litecoin jumps 25% as Walmart says it will accept LTC in a new partnership", "Walmart", "LTC"),
-            Text("沃尔玛宣布与莱特币达成重大合作,10 月 1 日起接受 LTC 支付", "沃尔玛", "LTC"),
-        ),
-    ),
-    Situation(
-        "another claim of the same party about the same coin",
-        WALMART_DENIES,
-        (WALMART,),
-        (
-            Text("Walmart to sell Litecoin gift cards through Coinstar kiosks", "Walmart", "LTC"),
-            Text("Walmart hit by exploit of its Litecoin kiosk wallets, 4,000 LTC stolen", "Walmart", "LTC"),
-        ),
-    ),
-    Situation(
-        "another party and the same coin",
-        WALMART_DENIES,
-        (WALMART,),
-        (Text("Kroger announces partnership with Litecoin for payments at all stores", "Kroger", "LTC"),),
-    ),
-    Situation(
-        "the same party and another coin",
-        WALMART_DENIES,
-        (WALMART,),
-        (Text("Walmart announces partnership with Bitcoin miner for payments", "Walmart", "BTC"),),
-    ),
-    Situation(
-        "what is denied is narrower than a true claim",
-        Text("SEC denies approving options on spot Bitcoin ETFs", "SEC", "BTC"),
-        (Text("SEC approves options on spot Bitcoin ETFs, sources say", "SEC", "BTC"),),
-        (Text("SEC approves 11 spot Bitcoin exchange-traded products", "SEC", "BTC"),),
-    ),
-    Situation(
-        "denied by the other party to the claim",
-        Text(
-            "BlackRock: the report that its spot Bitcoin ETF was approved is false, the application is under review",
-            "BlackRock",
-            "BTC",
-        ),
-        (Text("BREAKING: SEC approves iShares Bitcoin spot ETF", "SEC", "BTC"),),
-        (Text("BlackRock files for a spot Bitcoin ETF", "BlackRock", "BTC"),),
-    ),
-    Situation(
-        "a hack that did not happen",
-        Text("Binance denies reports that its hot wallet was hacked", "Binance", "BNB"),
-        (
-            Text("Binance hacked, hot wallet drained of $200M, on-chain sleuth says", "Binance", "BNB"),
-            Text("币安热钱包疑似被盗,约 2 亿美元被转出", "币安", "BNB"),
-            Text("Binance exploited, BTC moved from exchange wallets", "Binance", "BNB"),
-        ),
-        (Text("SEC sues Binance and its founder on 13 charges", "SEC", "BNB"),),
-    ),
-    Situation(
-        "a Chinese denial of Chinese claims",
-        Text("币安:热钱包被盗的消息不实,系谣言", "币安", "BNB"),
-        (Text("突发:币安热钱包被盗,损失约 2 亿美元", "币安", "BNB"),),
-        (Text("币安与万事达卡达成合作,推出联名卡", "币安", "BNB"),),
-    ),
-    Situation(
-        "a hacked account is no hacked vault",
-        Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"),
-        (Text("Binance hot wallet hacked", "Binance", "BNB"),),
-        (Text("Binance's X account was hacked and posted a phishing link", "Binance", "BNB"),),
-    ),
-    Situation(
-        "the amount tells which claim is denied",
-        Text("Tether denies minting $2 billion USDT on Friday, calls the report false", "Tether", "USDT"),
-        (Text("Tether mints 2B USDT on Tron", "Tether", "USDT"),),
-        (Text("Tether mints $1B USDT on Ethereum", "Tether", "USDT"),),
-    ),
-    Situation(
-        "withdrawals that were not halted",
-        Text("Celsius: claims that withdrawals are paused are untrue", "Celsius", "CEL"),
-        (Text("Celsius pauses all withdrawals citing extreme market conditions", "Celsius", "CEL"),),
-        (Text("Celsius files for Chapter 11 bankruptcy", "Celsius", "CEL"),),
-    ),
-    Situation(
-        "a denial of a denial",
-        Text("Walmart's denial of the Litecoin partnership is false, the retailer confirms", "Walmart", "LTC"),
-        (WALMART_DENIES,),
-        (WALMART,),
-    ),
-    Situation(
-        "a denial does not concern another denial",
-        WALMART_DENIES,
-        (WALMART,),
-        (Text("Walmart denies it has a partnership with Litecoin, calls release a hoax", "Walmart", "LTC"),),
-    ),
-    Situation(
-        "an amount put right, named",
-        Text("Correction: Bybit lost 401,000 ETH, not 500,000 ETH", "Bybit", "ETH"),
-        (Text("Bybit hacked, 500,000 ETH moved out of a cold wallet", "Bybit", "ETH"),),
-        (Text("Bybit hacked, about 400,000 ETH moved from a cold wallet", "Bybit", "ETH"),),
-        kind="superseded",
-    ),
-    Situation(
-        "an amount put right, across languages",
-        Text("更正:Bybit 损失为 14.6 亿美元,而非此前报道的 20 亿美元", "Bybit", "ETH"),
-        (Text("Bybit hacked, $2 billion in ETH stolen", "Bybit", "ETH"),),
-        (
-            Text("Bybit 冷钱包遭攻击,约 40 万枚 ETH 被转出,约 14.6 亿美元", "Bybit", "ETH"),
-            Text("Bybit raises $50 million in new funding", "Bybit", "ETH"),
-        ),
-        kind="superseded",
-    ),
-    Situation(
-        "a correction that denies it all retracts",
-        Text("Correction: Kroger has no partnership with Bitcoin Cash, the press release was a hoax", "Kroger", "BCH"),
-        (
-            Text(
-                "Kroger to accept Bitcoin Cash at all stores this holiday season, according to a press release",
-                "Kroger",
-                "BCH",
-            ),
-        ),
-    ),
-    Situation(
-        "no plans to do what was claimed",
-        Text("亚马逊否认将接受比特币支付", "亚马逊", "BTC"),
-        (
-            Text(
-                "Amazon will accept Bitcoin payments by the end of the year, insider tells a London paper",
-                "Amazon",
-                "BTC",
-            ),
-        ),
-        (Text("Tesla buys $1.5 billion in Bitcoin and expects to accept it as payment", "Tesla", "BTC"),),
-    ),
-    Situation(
-        "a deal denied in Chinese, of two parties",
-        Text("Visa 否认与 Solana 达成合作", "Visa", "SOL"),
-        (Text("Visa partners with Solana on USDC settlement", "Visa", "SOL"),),
-        (
-            Text("Solana outage halts network for six hours", "Solana", "SOL"),
-            Text("Shopify partners with Solana Pay", "Shopify", "SOL"),
-        ),
-    ),
-    Situation(
-        "a denial that was forged, in Chinese",
-        Text("币安:所谓“否认热钱包被盗”的声明系伪造", "币安", "BNB"),
-        (Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"),),
-        (Text("Binance hot wallet hacked", "Binance", "BNB"),),
-    ),
-    Situation(
-        "a person who is not leaving",
-        Text("Tether CTO denies resignation rumours, says he is not stepping down", "Tether", "USDT"),
-        (Text("Tether's CTO steps down amid audit questions", "Tether", "USDT"),),
-        (Text("Tether freezes $225M in USDT linked to a scam", "Tether", "USDT"),),
-    ),
-    Situation(
-        "a halt that is none, in both languages",
-        Text("OKX 澄清:暂停提币的传闻不实,提币一切正常", "OKX", "OKB"),
-        (
-            Text("OKX halts withdrawals amid liquidity concerns, users say", "OKX", "OKB"),
-            Text("OKX 暂停提币,用户称无法提现", "OKX", "OKB"),
-        ),
-        (Text("OKX 上线新币 XYZ", "OKX", "OKB"),),
-    ),
-    Situation(
-        "a peg that held",
-        Text("Circle says reports that USDC lost its peg are false", "Circle", "USDC"),
-        (Text("USDC depegs to $0.87 as Circle reveals exposure", "Circle", "USDC"),),
-        (Text("Circle files for IPO in the US", "Circle", "USDC"),),
-    ),
-    Situation(
-        "a coin that stays listed",
-        Text("Coinbase denies it will delist XRP", "Coinbase", "XRP"),
-        (Text("Coinbase to delist XRP next week, insider says", "Coinbase", "XRP"),),
-        (Text("Coinbase lists XRP futures", "Coinbase", "XRP"),),
-    ),
-    Situation(
-        "a purchase that was made up",
-        Text("Ripple: we have not acquired Circle, the report is fabricated", "Ripple", "XRP"),
-        (Text("Ripple acquires Circle for $5 billion", "Ripple", "XRP"),),
-        (Text("Ripple acquires custody firm Metaco", "Ripple", "XRP"),),
-    ),
-    Situation(
-        "a warrant that nobody issued",
-        Text("币安创始人赵长鹏:国际刑警组织红色通缉令传闻不实", "币安", "BNB"),
-        (Text("传闻:国际刑警组织对币安创始人赵长鹏发出红色通缉令", "国际刑警组织", "BNB"),),
-        (Text("SEC sues Binance and its founder on 13 charges", "SEC", "BNB"),),
-    ),
-    Situation(
-        "a person's accounts and not the company's",
-        Text("Ripple was not hacked: CEO says only his personal XRP accounts were accessed", "Ripple", "XRP"),
-        (Text("Ripple hacked for 213M XRP", "Ripple", "XRP"),),
-        (Text("Ripple wins partial victory, judge rules XRP sales not securities", "Ripple", "XRP"),),
-    ),
-    Situation(
-        "who has not sold has bought all the same",
-        Text("Musk: Tesla has not sold any Bitcoin", "Tesla", "BTC"),
-        (Text("Tesla dumped its Bitcoin, sources say", "Tesla", "BTC"),),
-        (
-            Text("Tesla buys $1.5 billion in Bitcoin", "Tesla", "BTC"),
-            Text("Tesla suspends vehicle purchases using Bitcoin", "Tesla", "BTC"),
-        ),
-    ),
-    Situation(
-        "a product without the coin",
-        Text("Apple denies Apple Pay will support Bitcoin", "Apple", "BTC"),
-        (Text("Apple Pay to support Bitcoin payments this fall", "Apple", "BTC"),),
-        (Text("Apple co-founder scam account doubles your BTC", "Apple", "BTC"),),
-    ),
-    Situation(
-        "an amount misread tenfold",
-        Text("勘误:DMM Bitcoin 被盗金额应为 482 亿日元,此前误报为 4820 亿日元", "DMM Bitcoin", "BTC"),
-        (Text("DMM Bitcoin 被盗,损失约 4820 亿日元", "DMM Bitcoin", "BTC"),),
-        (Text("DMM Bitcoin 约 4502.9 枚比特币被盗,约 482 亿日元", "DMM Bitcoin", "BTC"),),
-        "superseded",
-    ),
-    Situation(
-        "a rumour of insolvency",
-        Text("Celsius: bankruptcy rumors are untrue, the company is solvent", "Celsius", "CEL"),
-        (Text("Celsius is insolvent and preparing for Chapter 11, report says", "Celsius", "CEL"),),
-        (Text("Celsius pauses all withdrawals", "Celsius", "CEL"),),
-    ),
-    Situation(
-        "a party that no table knows",
-        Text("Foobar Finance denies exploit, says funds are safe", "Foobar Finance", "FOO"),
-        (Text("Foobar Finance exploited, $4M drained", "Foobar Finance", "FOO"),),
-        (Text("Foobar Finance raises $10M", "Foobar Finance", "FOO"),),
-    ),
-)
+SITUATIONS = [
+    json.loads(line) for line in (Path(__file__).parents[2] / "data" / "denials.jsonl").read_text("utf-8").splitlines()
+]
+"""A denial or correction, the earlier claims that it concerns, and those that it does not."""
 
 
 def case_of(news: Text, **config):
@@ -307,18 +71,17 @@ def claim(text: Text, number: int = 0, **changes) -> EarlierClaim:
     return replace(plain, **changes)
 
 
-@pytest.mark.parametrize("one", SITUATIONS, ids=lambda s: s.name)
-def test_a_denial_concerns_what_claims_the_same_and_nothing_else(one: Situation) -> None:
-    case = case_of(one.news)
+@pytest.mark.parametrize("one", SITUATIONS, ids=lambda one: one["name"])
+def test_a_denial_concerns_what_claims_the_same_and_nothing_else(one: dict[str, Any]) -> None:
+    case = case_of(Text(**one["news"]))
     asked = earlier_claims_query(case)
     assert asked is not None
-    texts = (*one.concerned, *one.others)
-    known = dict(enumerate(texts))
-    given = [claim(t, n) for n, t in known.items() if t.asset in asked.assets]
-    found = find_candidates(case, given)
-    meant = {known[int(c.claim.case_id.removeprefix("case-"))] for c in found if c.same_claim}
-    assert meant == set(one.concerned)
-    assert {c.kind for c in found if c.same_claim} == {one.kind}
+    concerned = [Text(**text) for text in one["concerned"]]
+    texts = [*concerned, *(Text(**text) for text in one["others"])]
+    found = find_candidates(case, [claim(t, n) for n, t in enumerate(texts) if t.asset in asked.assets])
+    meant = [texts[int(c.claim.case_id.removeprefix("case-"))] for c in found if c.same_claim]
+    assert set(meant) == set(concerned)
+    assert {c.kind for c in found if c.same_claim} == {one["kind"]}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import case_after, given, opened, run_case
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas import effects as fx
@@ -19,6 +18,7 @@ from schemas.events import CaseTriaged, ConcernedSignal, EvidenceCritiqued, Retr
 from schemas.ids import LIVE_RUN, signal_id
 from tests.agents.conftest import read, stances
 from tests.agents.verification.test_evidence_steps import SAMPLE
+from tests.specification import case_after, given, opened, run_case
 
 DENIAL = (
     "Walmart: the press release about a partnership with Litecoin is fake, the retailer has no relationship with LTC"

@@ -12,7 +12,7 @@ from agents.tables import load_tables
 from agents.text.han import simplified
 from agents.text.scope import stem
 from schemas.config import Snapshot
-from schemas.evidence import SearchResult
+from tests import builders
 
 TABLES = load_tables(demo=False)
 SNAPSHOT = Snapshot(tables=TABLES)
@@ -21,7 +21,7 @@ NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 
 def stance(claim: str, event_type: str, asset: str, text: str, url: str = "https://www.coindesk.com/a") -> str:
     of = Claim(text=claim, language="en", event_type=event_type, asset=asset, as_of=NOW)
-    page = SearchResult(title="", url=url, domain="", snippet=text, score=0.9, published_at=NOW)
+    page = builders.search_result(url, text, published_at=NOW)
     return assess(of, [page], query="", snapshot=SNAPSHOT).references[0].stance
 
 

@@ -19,7 +19,6 @@ from agents.judging import judge_case
 from agents.planning.requested_task import MAX_TASKS, PLATFORMS
 from agents.planning.rounds import findings_so_far
 from agents.planning.tools import TOOLS
-from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
 from agents.text.injection import steers_model
 from schemas import effects as fx
@@ -27,6 +26,7 @@ from schemas.config import Snapshot
 from schemas.events import ToolPlanned
 from schemas.evidence import MemoryEntry, Page, SearchResult
 from schemas.signals import Signal
+from tests.specification import START, Run, opened, run_case
 
 pytestmark = pytest.mark.security
 
@@ -335,10 +335,9 @@ def test_what_the_filter_sees_is_flagged_on_the_signal_if_the_news_says_it_else_
 
 
 @pytest.mark.parametrize("place", ["title", "snippet"])
-def test_no_page_gains_by_attacking(place: str, open_to_all: Snapshot) -> None:
+def test_no_page_gains_by_attacking(place: str, all_attacked: list[Attacked], open_to_all: Snapshot) -> None:
     honest, _, plain = attacked(Attack("", place, "en", "", ""), open_to_all)
-    for attack in (a for a in ATTACKS if a.place == place):
-        run, _, signal = attacked(attack, open_to_all)
+    for _, run, _, signal in (a for a in all_attacked if a.attack.place == place):
         with_it, without = findings_so_far(run.case), findings_so_far(honest.case)
         assert with_it.independent_sources <= without.independent_sources
         assert with_it.official_confirmed <= without.official_confirmed

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.case import fold
-from agents.specification import START, call_of, given, opened, run_case
 from schemas.budget import UNLISTED
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
 from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS
+from tests.specification import START, call_of, given, opened, run_case
 
 DENIED = Failure(kind="budget", message="50 tool calls are used up", retryable=False)
 

@@ -12,11 +12,11 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agents.signal import first_signal, preliminary_signal
-from agents.specification import given, opened
 from schemas.calibration import STOOD, CalibrationMap, Curve, SignalCalibration, moved
 from schemas.signals import BELOW_SELLING_RULE, Signal
 from tests.agents.conftest import NEWS
 from tests.agents.verification.test_endings import READ, REFUTED, synthesis
+from tests.specification import given, opened
 
 WEEK = moved(7 * 24 * 3600)
 MAP = CalibrationMap(

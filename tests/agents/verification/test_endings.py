@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from agents.core.case import fold
 from agents.core.failures import JITTER, failed
 from agents.core.step import StepFailure
-from agents.specification import START, given, opened, run_case
 from schemas.effects import (
     CallModel,
     EarlierReply,
@@ -34,6 +33,7 @@ from schemas.events import (
     StepFailed,
 )
 from tests.agents.conftest import NEWS, TELLINGS, stances
+from tests.specification import START, given, opened, run_case
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
@@ -74,18 +74,6 @@ def test_the_verdict_has_the_last_word_on_what_the_model_chose(at_end, deep):
     assert at_end(chosen).told(synthesis(adjustment=None)).event.signal.confidence == pytest.approx(0.875)
 
 
-def test_without_a_choice_the_middle_is_taken(at_end):
-    assert at_end().told(synthesis()).event.adjustments[0].amount == 0.075
-
-
-def test_a_cap_is_listed_as_an_adjustment_of_its_own(at_end):
-    signal = (
-        at_end(critique=replace(READ, stances=stances(1)), draft={"confidence": 0.99}).told(synthesis()).event.signal
-    )
-    assert [(a.rule, a.amount) for a in signal.adjustments] == [("likely", -0.075), ("cap", -0.065)]
-    assert (signal.verdict, signal.confidence) == ("likely", 0.85)
-
-
 def test_the_model_may_soften_an_action_and_turn_the_direction_only_towards_observe(at_end):
     kept = at_end().told(synthesis()).event.signal
     assert (kept.action, kept.direction) == ("sell", "short")
@@ -99,11 +87,6 @@ def test_a_refuted_claim_is_observe_whatever_the_model_says(at_end):
     signal = at_end(critique=REFUTED).told(synthesis()).event.signal
     assert (signal.verdict, signal.action, signal.direction) == ("refuted", "observe", "short")
     assert "refuted" in signal.risk_flags and signal.confidence == pytest.approx(0.2)
-
-
-def test_no_order_is_left_about_an_unknown_asset(at_end):
-    signal = at_end(draft={"asset": "UNKNOWN"}).told(synthesis()).event.signal
-    assert (signal.verdict, signal.action) == ("confirmed", "observe")
 
 
 def test_the_model_writes_both_languages_and_adds_flags_of_the_closed_list_alone(at_end):

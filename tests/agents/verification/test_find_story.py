@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agents.evidence.story import story_of
 from agents.evidence.verdict import better_founded
-from agents.specification import START, TICK, given, opened
 from schemas.config import Snapshot
 from schemas.effects import EarlierReply, Failure, FindStory, FunctionCall, ModelReply, StoryReply, StoryReport
 from schemas.events import (
@@ -29,6 +28,7 @@ from schemas.events import (
 from schemas.ids import LIVE_RUN, signal_id
 from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS, TELLINGS
+from tests.specification import START, TICK, given, opened
 
 FIRST = "Poly Network exploited, more than $600M moved from three chains"
 

@@ -8,12 +8,13 @@ import sys
 
 import msgspec
 
-from agents.specification import opened, run_case
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas.effects import CallModel, EarlierReply, FindEarlier, RecallReply, Search, request_hash
 from schemas.events import SignalSynthesized
 from tests.agents.conftest import NEWS
+from tests.agents.research.test_research_turns import ask
+from tests.specification import opened, run_case
 
 MODEL, SEARCH = OfflineModel(), OfflineSearch()
 
@@ -51,11 +52,12 @@ def test_another_process_asks_for_the_same(deep):
     code = (
         "from agents.prompts import load_prompts; from agents.tables import load_tables;"
         "from schemas.config import Snapshot; from tests.agents.verification.test_purity import run;"
+        "from tests.agents.research.test_research_turns import ask;"
         "print(run(Snapshot(deep_analysis_tools_enabled=True, phase1_rollout_percentage=1.0,"
-        "prompts=load_prompts(), tables=load_tables(demo=True)))[1])"
+        "prompts=load_prompts(), tables=load_tables(demo=True)))[1], ask('Is BTC bullish?')[1])"
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert other.stdout.strip() == str(run(deep)[1])
+    assert other.stdout.strip() == f"{run(deep)[1]} {ask('Is BTC bullish?')[1]}", "a case and a turn of the chat"
 
 
 def test_a_chinese_case_speaks_chinese(deep):

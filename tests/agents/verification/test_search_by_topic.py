@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, given, opened
 from agents.tables import load_tables
 from schemas.effects import Failure, Scrape, Search, SearchReply, request_hash
 from schemas.events import PagesScraped, SearchCompleted, SubTask
 from schemas.evidence import SearchResult
 from tests.agents.conftest import NEWS
+from tests.specification import START, given, opened
 
 CLAIM = "Binance lists PEPE, trading opens today"
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from agents.graphs import NEWS as FLOW
-from agents.specification import START, case_after, given, opened
 from schemas.budget import UNLISTED
 from schemas.effects import CallModel, Failure, ModelReply, Recall, Search
 from schemas.events import (
@@ -27,6 +26,7 @@ from schemas.events import (
 )
 from schemas.ids import LIVE_RUN, signal_id
 from tests.agents.conftest import NEWS, stances
+from tests.specification import START, case_after, given, opened
 
 DUE = START + timedelta(minutes=12)
 KNOWN = "https://house1.example/a"

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import given, opened
 from schemas.effects import CallModel, EarlierReply, Failure, ModelReply
 from schemas.events import CaseDegraded, EvidenceCritiqued, ProviderOutcome, StepFailed
 from schemas.evidence import DroppedResult
 from schemas.signals import ACTED_ON, StatedClaim
 from tests.agents.conftest import NEWS, stances
 from tests.agents.verification.test_endings import DOWN, UNREAD, WRONG_KEY, synthesis
+from tests.specification import given, opened
 
 ZH = "Poly Network 遭攻击，超 6 亿美元被转出"
 BOTH = {"summary_zh": ZH, "summary_en": NEWS}

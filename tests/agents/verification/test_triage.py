@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.case import Replies
-from agents.specification import call_of, case_after, given, opened
 from agents.verification.gate import NEVER_DEEP, gate, rollout_bucket
 from agents.verification.triage import STEP
 from schemas.effects import EarlierReply, Failure, FindEarlier, ModelReply
 from schemas.events import CaseDropped, CaseTriaged
 from schemas.signals import ClaimAmount, StatedClaim
 from tests.agents.conftest import NEWS
+from tests.specification import call_of, case_after, given, opened
 
 FIRST = EarlierReply(first_case=None)
 PLAIN = StatedClaim()

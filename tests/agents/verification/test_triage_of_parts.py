@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from agents.evidence.news_claim import claim_of
 from agents.evidence.story import compared
 from agents.graphs import NEWS
-from agents.specification import call_of, case_after, given, opened
 from schemas.config import Snapshot
 from schemas.effects import (
     CallModel,
@@ -28,6 +27,7 @@ from schemas.effects import (
 )
 from schemas.events import CaseTriaged, EffectCompleted, EventReceived
 from schemas.ids import part_id
+from tests.specification import call_of, case_after, given, opened
 
 TEXT = "Binance Will List ZK, PEPE, ARB, OP and STRK"
 FIVE = ("ZK", "PEPE", "ARB", "OP", "STRK")

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from agents.specification import opened
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.lookups import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
@@ -16,6 +15,7 @@ from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 from tests.infra.fakes.server import FakeServer, StaySilent
+from tests.specification import opened
 
 DAY = timedelta(days=1)
 

@@ -185,24 +185,28 @@ async def test_a_connection_whose_request_does_not_arrive_is_closed() -> None:
     from infra.embedded.clickhouse.protocol import IDLE_S, runner_of
 
     assert IDLE_S <= 10
-    runner = runner_of(web.Application(), idle_s=0.2)
+    runner = runner_of(web.Application(), idle_s=1.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         host, port = runner.addresses[0]
-        for sent in (
+
+        async def check(sent: bytes) -> None:
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(sent)
+            async with asyncio.timeout(30):
+                answered = await reader.read()
+            assert answered.startswith(b"HTTP/1.1 404") == sent.startswith(b"GET")
+            writer.close()
+
+        heads = (
             b"",
             b"POST / HT",
             b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-",
             b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /",
-        ):
-            reader, writer = await asyncio.open_connection(host, port)
-            writer.write(sent)
-            async with asyncio.timeout(5):
-                answered = await reader.read()
-            assert answered.startswith(b"HTTP/1.1 404") == sent.startswith(b"GET")
-            writer.close()
+        )
+        await asyncio.gather(*map(check, heads))
     finally:
         await runner.cleanup()
 

@@ -86,7 +86,7 @@ async def test_an_acknowledged_record_survives_sigkill_and_the_broker_returns_on
         print(f"[serving again {seconds:.1f} s after SIGKILL]", end="")
     assert kafka.bootstrap == bootstrap
     assert await read_all(kafka, "killed") == [b"acknowledged"]
-    assert seconds < 15
+    assert seconds < 60  # 2 to 4 s on a quiet machine
 
 
 async def test_a_record_of_four_mebibytes_is_taken(kafka: EmbeddedKafka) -> None:
@@ -222,7 +222,7 @@ def test_a_child_ends_with_its_parent_however_that_ends(tmp_path: Path, ending: 
             DirectoryLock(tmp_path, what="The test").acquire()
         # As the terminal does on Ctrl-C: to the whole foreground group, in which the child is not.
         os.killpg(parent.pid, ending)
-    ended(child, within_s=5)
+    ended(child, within_s=30)
     DirectoryLock(tmp_path, what="The test").acquire()
 
 
@@ -244,7 +244,7 @@ async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_up(tmp_path
     async def up() -> bool:
         return "up" in child.log_tail()
 
-    await child.wait_until(up, timeout_s=10)
+    await child.wait_until(up, timeout_s=60)
     assert await child.stop(timeout_s=0.2) == -signal.SIGKILL
     assert not child.running
 
@@ -256,10 +256,10 @@ async def test_what_a_child_started_itself_is_killed_with_it(tmp_path: Path) -> 
     async def told() -> bool:
         return child.log_tail().strip().isdigit()
 
-    await child.wait_until(told, timeout_s=10)
+    await child.wait_until(told, timeout_s=60)
     grandchild = psutil.Process(int(child.log_tail()))
     child.kill()
-    ended(grandchild, within_s=5)
+    ended(grandchild, within_s=30)
 
 
 async def test_a_child_that_is_never_ready_is_killed_and_says_why(tmp_path: Path) -> None:
@@ -269,6 +269,10 @@ async def test_a_child_that_is_never_ready_is_killed_and_says_why(tmp_path: Path
     async def never() -> bool:
         return False
 
+    async def thinking() -> bool:
+        return "thinking" in child.log_tail()
+
+    await child.wait_until(thinking, timeout_s=60)
     with pytest.raises(ConfigError, match=r"(?s)slow was not ready within 0.3 s.*still thinking"):
         await child.wait_until(never, timeout_s=0.3)
     assert child.returncode == -signal.SIGKILL

@@ -161,8 +161,13 @@ async def test_json_too_deep_for_the_client_library_is_invalid_output() -> None:
 
 async def test_a_call_that_is_cancelled_ends_as_cancelled_and_the_next_one_works() -> None:
     async with gemini(StaySilent(), fake.text("ok")) as (model, server):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(model.perform(ASK), 0.1)
+        call = asyncio.create_task(model.perform(ASK))
+        async with asyncio.timeout(30):
+            while not server.requests:  # noqa: ASYNC110 - the server has no event for it
+                await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
         answer = await model.perform(ASK)
     assert isinstance(answer.reply, ModelReply)
     assert len(server.requests) == 2
@@ -178,7 +183,7 @@ async def test_calls_one_after_another_share_a_connection() -> None:
 async def test_a_closed_port_is_a_network_failure() -> None:
     async with FakeServer(HangUp()) as server:
         url = server.url
-    model = GeminiModel(GeminiClient(api_key="k", base_url=url, timeout_s=2.0), model="m", prices=Prices())
+    model = GeminiModel(GeminiClient(api_key="k", base_url=url, timeout_s=30.0), model="m", prices=Prices())
     with pytest.raises(TransientError) as caught:
         await model.perform(ASK)
     assert caught.value.kind == "network"

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from agents.prompts import load_prompts
-from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
 from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer
@@ -18,6 +17,7 @@ from infra.settings import Settings
 from schemas.config import Prompt, Snapshot
 from schemas.effects import Effect, Reply
 from tests.empty_journal import EmptyJournal
+from tests.specification import START, Run, opened, run_case
 
 HACK_ZH = "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC"
 HACK_EN = "XXX DeFi protocol suffers a flash loan attack and loses more than $100M USDC"

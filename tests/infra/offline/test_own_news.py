@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agents.prompts import load_prompts
-from agents.specification import opened, run_case
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.newsroom.search import StorySearch
@@ -21,6 +20,7 @@ from schemas.config import Snapshot
 from schemas.effects import Effect, Reply
 from schemas.signals import Signal
 from tests.empty_journal import EmptyJournal
+from tests.specification import opened, run_case
 
 CONFIG = Snapshot(
     provider_mode="offline",

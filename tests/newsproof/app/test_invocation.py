@@ -13,15 +13,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-import structlog
 from rich.cells import cell_len
+from structlog.testing import capture_logs
 
 from infra import late_log
 from newsproof.app import exits
 from newsproof.app.invocation import run
 from newsproof.app.logging_setup import configure_logs, configure_logs_late
+from newsproof.app.processes.targets import log
 from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, table
 from schemas.printable import counted
+from tests.logging_state import logs_as_they_were
 from tests.newsproof.command import environment
 
 
@@ -96,18 +98,13 @@ def test_what_is_counted_is_in_the_plural_unless_it_is_one(number: int, what: st
 
 
 def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = structlog.get_config()
     first, later = io.StringIO(), io.StringIO()
-    try:
-        monkeypatch.setattr("sys.stderr", first)
-        configure_logs()
-        log = structlog.get_logger()
-        log.warning("one")
-        monkeypatch.setattr("sys.stderr", later)
-        first.close()
-        log.warning("two")
-    finally:
-        structlog.configure(**before)
+    monkeypatch.setattr("sys.stderr", first)
+    configure_logs()
+    log.warning("one")
+    monkeypatch.setattr("sys.stderr", later)
+    first.close()
+    log.warning("two")
     assert "two" in later.getvalue()
 
 
@@ -115,6 +112,16 @@ def test_a_message_is_taken_though_the_late_configuration_went_elsewhere(monkeyp
     configure_logs_late()
     monkeypatch.setattr(late_log, "_pending", [])
     logging.getLogger("uvicorn.error").warning("once a recursion without an end")
+
+
+def test_what_a_command_configures_of_the_logs_is_gone_with_its_test() -> None:
+    level = logging.getLogger("aiokafka").level
+    with logs_as_they_were():
+        configure_logs("WARNING", libraries="CRITICAL")
+        log.warning("from now on it would keep to this configuration")
+    with capture_logs() as logs:
+        log.info("seen")
+    assert [one["event"] for one in logs] == ["seen"] and logging.getLogger("aiokafka").level == level
 
 
 SERVICE = """

@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from agents.core.case import Replies
 from agents.prompts import load_prompts
-from agents.specification import call_of, given, opened
 from agents.verification.triage import STEP as TRIAGE
 from infra.settings import Settings
 from newsproof.app.composition import refuse_unusable, snapshot_of
 from newsproof.app.model_options import ignored_options, tuned_prompts
 from schemas.effects import CallModel, EarlierReply
 from schemas.errors import ConfigError
+from tests.specification import call_of, given, opened
 
 
 def settings(options: str) -> Settings:

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.table import Table
 
-from agents.specification import opened
 from infra.clickhouse.client import Result
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.console import Console
@@ -36,6 +35,7 @@ from streams.journal.appender import Appender
 from tests.newsproof.cli.test_dead_letters import poison
 from tests.newsproof.command import CHECKOUT, environment, invoked, on_log
 from tests.newsproof.signal_samples import NOW, signal, write_signals
+from tests.specification import opened
 
 pytestmark = pytest.mark.security
 

@@ -12,7 +12,6 @@ import pytest
 
 from agents.graphs import verification
 from agents.retraction import earlier_claims_query
-from agents.specification import case_after
 from infra.clickhouse.rows import rows_of
 from infra.settings import Settings
 from newsproof.app.composition import (
@@ -36,6 +35,7 @@ from tests.builders import NOW
 from tests.infra.clickhouse.clickhouse_samples import record
 from tests.newsproof.web.conftest import Serving
 from tests.plain_graph import DRAFT as HACK
+from tests.specification import case_after
 from tests.streams.world import World, news
 
 REPORTED = "OKX lists coin number 99"

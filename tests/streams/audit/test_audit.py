@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace
 
-import schemas.acceptance
+import streams.journal.acceptance
 from schemas.deliveries import Attempted, DeliveryRecord, Outcome, Planned, Settled, encode
 from schemas.ids import LIVE_RUN, event_id
 from streams.audit.audit import AuditReport, audit
@@ -70,7 +70,7 @@ async def test_records_that_the_rule_passes_by_are_counted_and_harmless(world: M
 async def test_a_case_opened_again_after_its_tombstone_expired_is_a_duplicate(
     world: MemoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", 1)
+    monkeypatch.setattr(streams.journal.acceptance, "TOMBSTONE_OFFSETS", 1)
     case = await closed_case(world, 1)
     _, opened, value, headers = opening(1)
     await write(world, case, *after(case, opened, TRIAGED)[1:])

@@ -12,13 +12,13 @@ from structlog.testing import CapturingLogger
 from agents.core.inquiry import Inquiry
 from agents.core.step_turn import successor_id
 from agents.graphs import verification
-from agents.specification import START, TICK, case_after, opened
 from schemas import events as ev
 from schemas.evidence import Findings, Sentiment
 from streams.effects import meter as meter_module
 from streams.effects.meter import Meter
 from tests.agents.conftest import reference
 from tests.builders import draft, signal
+from tests.specification import START, TICK, case_after, opened
 
 TRIAGED = ev.CaseTriaged(draft=draft(), route="deep", gate_reason="", rollout_bucket=0.0)
 RECALLED = ev.ContextGathered(entries=(), memory="no_match")

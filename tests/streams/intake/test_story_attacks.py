@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from agents.core.answers import DraftAnswer
 from agents.evidence.claim import PREDICATES
 from agents.prompts import load_prompts
-from agents.specification import case_after, given, opened
 from agents.tables import load_tables
 from infra.listeners.source import Source
 from infra.offline.rules import draft_of
@@ -27,6 +26,7 @@ from schemas.config import Snapshot
 from schemas.effects import EarlierReply, FindStory, ModelReply, StoryReply
 from streams.intake.story_index import StoryIndex
 from tests.newsproof.signal_samples import signal
+from tests.specification import case_after, given, opened
 from tests.story_sets import ReadJournal, measured, tellings_of
 
 pytestmark = pytest.mark.security

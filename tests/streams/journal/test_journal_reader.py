@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaConnectionError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.acceptance import TOMBSTONE_OFFSETS
+from streams.journal.acceptance import TOMBSTONE_OFFSETS
 from streams.journal.fold import JournalFold
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader

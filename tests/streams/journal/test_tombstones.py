@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import streams.journal.log
 from infra.kafka.topics import committed_by, read_range
-from schemas.acceptance import AcceptedEvents
 from schemas.topics import Topics, partition_of
 from streams.journal import tombstones
+from streams.journal.acceptance import AcceptedEvents
 from streams.journal.fold import JournalFold
 from streams.journal.tombstones import Tombstones
 from tests.plain_graph import plain_registry

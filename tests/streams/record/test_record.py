@@ -14,7 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.errors import ConfigError
-from schemas.record import NO_DAY, DayRoot, encode
 from schemas.topics import Topics
 from streams.record.days import (
     Difference,
@@ -29,6 +28,7 @@ from streams.record.days import (
     tree_hash,
     verify,
 )
+from streams.record.roots import NO_DAY, DayRoot, encode
 from tests.newsproof.signal_samples import as_published, signal
 from tests.streams.memory_log import MemoryLog
 

@@ -11,7 +11,6 @@ from agents.core.case import Case, Replies, fold, open_case
 from agents.core.failures import failed
 from agents.core.step_turn import with_calls
 from agents.graphs import verification
-from agents.specification import call_of, opened
 from evaluation.replay.verify import same
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
@@ -23,6 +22,7 @@ from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Search, request_hash
 from schemas.ids import LIVE_RUN, content_hash, event_id
 from streams.replay import Change, Miss, Recorded, Recording, Replay, reused_alone
+from tests.specification import call_of, opened
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 NEWS = opened("Coinbase was hacked, 40,000 ether stolen from its hot wallet", at=AT)

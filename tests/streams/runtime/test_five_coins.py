@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from agents.graphs import verification
 from agents.retraction.earlier_claims import choose_concerned, earlier_claims_query, find_candidates
-from agents.specification import case_after, opened
 from evaluation.replay.journal import LogSource
 from evaluation.replay.verify import verify
 from infra.offline.newsroom.search import PlayedSearch
@@ -29,6 +28,7 @@ from streams.intake.story_index import StoryIndex
 from streams.intake.text_index import TextIndex
 from streams.journal.log import KafkaLog
 from tests.plain_graph import DRAFT
+from tests.specification import case_after, opened
 from tests.streams.runtime.test_looks_again import LOOKING, Counted
 from tests.streams.world import World, leave_at_once, news
 

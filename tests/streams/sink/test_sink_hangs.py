@@ -20,6 +20,7 @@ from newsproof.app.processes.health import sink_unready
 from streams.sink.batches import ANSWER_WITHIN_S, Tables
 from tests.streams.sink.test_sink import close_cases, everything_is_there_once, settled, sinking
 from tests.streams.world import World
+from tests.virtual_time import run_virtually
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +148,7 @@ async def test_preparing_the_next_batch_does_not_say_that_a_hanging_insert_is_we
     assert tables.waits_for == {} and asked
 
 
-async def test_an_insert_that_takes_long_is_given_longer_until_it_gets_through() -> None:
+def test_an_insert_that_takes_long_is_given_longer_until_it_gets_through() -> None:
     took: list[float] = []
 
     async def slow(*_: Any, **__: Any) -> None:
@@ -161,5 +162,5 @@ async def test_an_insert_that_takes_long_is_given_longer_until_it_gets_through()
             took.append(asyncio.get_running_loop().time() - began)
 
     tables = Tables(SimpleNamespace(insert_block=slow))  # type: ignore[arg-type]
-    await tables.insert(Block(table="events", rows=1, body=b""), "token")
+    run_virtually(tables.insert(Block(table="events", rows=1, body=b""), "token"))
     assert tables.retries >= 3 and took == sorted(took) and tables.inserted == 1

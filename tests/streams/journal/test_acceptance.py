@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import schemas.acceptance
-from schemas.acceptance import MARKING_NAMES, AcceptedEvents
+import streams.journal.acceptance
 from schemas.events import EFFECT_NAME, OPENING_NAME
+from streams.journal.acceptance import MARKING_NAMES, AcceptedEvents
 
 PATH, END, COMMAND = "newsproof.case_triaged", "newsproof.case_dropped", "newsproof.cancel_requested"
 Offered = tuple[str, str, str, str | None]
@@ -101,7 +101,7 @@ def test_the_watermark_is_the_oldest_open_case_or_the_position(log: Log) -> None
 
 
 def test_a_tombstone_holds_for_its_distance_in_offsets_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", 5)
+    monkeypatch.setattr(streams.journal.acceptance, "TOMBSTONE_OFFSETS", 5)
     for distance, opens in ((5, False), (6, True)):
         reader = AcceptedEvents()
         reader.offer(0, OPENING_NAME, "c", "1", None)
@@ -140,13 +140,13 @@ def records_of(steps: list[tuple[str, str, int]]) -> list[Offered]:
     return written
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(steps=STEPS, data=st.data())
 def test_a_reader_that_starts_at_its_watermark_agrees_with_one_from_the_start(
     steps: list[tuple[str, str, int]], data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", WINDOW)
+        patch.setattr(streams.journal.acceptance, "TOMBSTONE_OFFSETS", WINDOW)
         records = records_of(steps)
         reader = AcceptedEvents()
         accepted, commits, open_then = [], [(0, 0)], [set[str]()]
