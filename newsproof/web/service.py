@@ -71,9 +71,9 @@ def unguarded(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     answer_errors(app, pages.wrong_address)
-    asked = [one.router for one in (live, news, prices, research, investigations)]
-    others = [one.router for one in (analytics, operations, sources, bots, pages)]
-    for router in (*asked, investigations.watching, *others):
+    asked = (live.router, news.router, news.verification, prices.router, research.router)
+    kept = (investigations.router, investigations.watching, analytics.router, operations.router, sources.router)
+    for router in (*asked, *kept, bots.router, pages.router):
         app.include_router(router)
     return app
 

@@ -17,7 +17,8 @@ from newsproof.web.api.research import refuse_hurry
 from newsproof.web.responses import Refused, StrictBody, as_json
 from streams.journal.clock import utc_now
 
-router = APIRouter()
+router = APIRouter(prefix="/api/v1/news", tags=["live"])
+verification = APIRouter(tags=["verification"])
 
 MAX_DEADLINE_S = 120.0
 _ITEM = {"type": "object", "required": ["text"], "example": {"text": "Binance lists ZK", "source": "me"}}
@@ -25,7 +26,7 @@ _ITEM = {"type": "object", "required": ["text"], "example": {"text": "Binance li
 _BODY = {"requestBody": {"required": True, "content": {"application/json": {"schema": _ITEM}}}}
 
 
-@router.post("/api/v1/news", tags=["live"], status_code=202, openapi_extra=_BODY)
+@router.post("", status_code=202, openapi_extra=_BODY)
 async def publish(request: Request) -> Response:
     """Publish one news item: `text`, `source` (default: page), `published_at` (default: now) and the other fields of
     `newsproof publish --help`.
@@ -39,7 +40,7 @@ async def publish(request: Request) -> Response:
     return as_json({"case_id": checked.case_id, "dated_now": checked.dated_now}, 202)
 
 
-@router.post("/api/v1/news/sample", tags=["live"], status_code=202)
+@router.post("/sample", status_code=202)
 async def publish_sample(request: Request) -> Response:
     """Publish the recorded sample of real news items. Refused in live mode, where judging it costs money."""
     backend = backend_of(request)
@@ -64,8 +65,8 @@ class Claim(StrictBody):
     language: Literal["zh", "en"] | None = None
 
 
-@router.post("/api/verify", tags=["verification"])
-@router.post("/api/v1/verify", include_in_schema=False)
+@verification.post("/api/verify")
+@verification.post("/api/v1/verify", include_in_schema=False)
 async def verify(request: Request, claim: Annotated[Claim, Body()]) -> Response:
     """Check a claim. `verdict` and `confidence` mean the same as in a signal. `quotes` are untrusted text.
 
