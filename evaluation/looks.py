@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from evaluation.declared import declared
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import epoch_ms
 from schemas.ids import canonical_json, content_hash
@@ -46,15 +47,15 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         """The factor in words; "" for the first look."""
         if self.tuned:
             return (
-                f"nothing is claimed: run {self.runs[-1]} began after {counted(self.tuned, 'look')} at some of these cases with another "
-                "candidate, so it may have been made to fit them; compare on cases that nobody has looked at (`backtest run --from` "
-                "a later day, or a shadow run)"
+                f"no p-values: run {self.runs[-1]} began after {counted(self.tuned, 'look')} at another candidate on some of these cases, so "
+                "its change may have been fitted to them; compare on cases that nobody has looked at (`backtest run --from` a later "
+                "day, or a shadow run)"
             )
         if not self.earlier:
             return ""
         return (
-            f"look {self.earlier + 1} at some of these cases (newsproof backtest trials): p values are multiplied by {self.factor}, "
-            "and intervals are as much wider"
+            f"look {self.earlier + 1} at some of these cases (newsproof backtest trials): p-values are multiplied by {self.factor}, "
+            "and intervals are widened to match"
         )
 
 
@@ -118,17 +119,8 @@ def _look(row: Sequence[Any]) -> Look:
     return msgspec.convert(values | {"cases": len(values["cases"])}, Look, strict=False)
 
 
-class _Prompt(msgspec.Struct):
-    hash: str
-
-
-class _Changes(msgspec.Struct):
-    prompts: dict[str, _Prompt] = {}
-    models: dict[str, str] = {}
-
-
 def candidate_in(changes: str) -> str:
     """Return a hash of what a run changed, from the JSON in the table ``runs``: equal for equal prompts and models, "" for none."""
-    found = msgspec.json.decode(changes or "{}", type=_Changes)
+    found = declared(changes)
     changed = {"prompts": {name: prompt.hash for name, prompt in found.prompts.items()}, "models": found.models}
     return content_hash(changed)[:16] if any(changed.values()) else ""

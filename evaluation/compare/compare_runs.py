@@ -26,9 +26,10 @@ from evaluation.compare.inputs import (
 from evaluation.compare.metrics import EQUAL, MetricResult, profit_horizon
 from evaluation.compare.pairing import pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import RunRows, declared, option_of_log, visible
+from evaluation.compare.run_rows import RunRows, visible
 from evaluation.compare.terminal import show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
+from evaluation.declared import declared, option_of_log
 from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics.blocks import DAY_S
@@ -40,11 +41,12 @@ from newsproof.app.sheet import say_result
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
 from schemas.prices import PROFIT_CAP
+from schemas.printable import counted
 
 _DOCUMENTS = {"json": as_json, "md": as_markdown, "html": as_html}
 _OTHER_LOG = (
-    "run {run} replays a log file, and live is this installation's journal: two recordings of the same news, so a difference is "
-    "not due to the prompt alone; compare with a run of that log without a change (newsproof backtest run {option}--run-id as-it-was)"
+    "run {run} replays a log file, but live is this installation's journal, another recording. So a difference is not due to the "
+    "prompt alone; compare with an unchanged run of that log (newsproof backtest run {option}--run-id as-it-was)"
 )
 _INVENTED = (
     "the prices are invented (a synthetic import is active): profit, hits and Brier scores say nothing about any market"
@@ -112,7 +114,7 @@ def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
         if chosen
         else f"it declared none, so its primary metric is {PRIMARY}"
     )
-    said = f"{how.primary} was made the primary metric afterwards ({meant}): a metric chosen after its result proves nothing"
+    said = f"{how.primary} was made the primary metric after the run ({meant}): a metric chosen by its result proves nothing"
     return how, [said]
 
 
@@ -123,7 +125,7 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
     return msgspec.structs.replace(
         found,
         warnings=(visible(change.text), *found.warnings),
-        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may not be due to the prompt alone",
+        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may be due to the code",
     )
 
 
@@ -164,8 +166,8 @@ def parse_margins(given: Sequence[str]) -> dict[str, float]:
             number = math.nan
         if label.strip() not in {"", *MARGINS} or not 0 <= number < math.inf:
             raise ConfigError(
-                f"--margin {(label.strip() or text)!r:.60}: write a number from 0 on for the primary metric, or one of {', '.join(MARGINS)} "
-                "with =NUMBER"
+                f"--margin {(label.strip() or text)!r:.60}: write a number from 0 on (for the primary metric) or METRIC=NUMBER, the metric "
+                f"one of {', '.join(MARGINS)}"
             )
         found[label.strip()] = number
     return found
@@ -259,7 +261,7 @@ def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
     tests = {m.label: m for m in found.metrics if m.role != "shown"}
     for label in wanted:
         if label not in tests:
-            raise ConfigError(f"--difference {label}=…: there is no such metric; write one of {', '.join(tests)}")
+            raise ConfigError(f"--difference {label}=…: there is no such metric; choose one of {', '.join(tests)}")
     return [_power(m, wanted.get(label)) for label, m in tests.items()]
 
 
@@ -279,7 +281,7 @@ def _power(m: MetricResult, wanted: float | None) -> Power:
         wanted=wanted,
         needed_blocks=blocks,
         needed_cases=cases,
-        note="both runs have the same in every case: nothing varies" if m.verdict in EQUAL else m.note,
+        note="the same in every case: nothing varies" if m.verdict in EQUAL else m.note,
     )
 
 
@@ -291,7 +293,7 @@ async def describe_sample_power(
     There is no candidate yet, so its block sums are unknown. This assumes the largest possible ones: those of the live signals
     compared with a candidate that acts on none of them.
     """
-    unknown = "The smallest difference in profit that this sample can show is unknown"
+    unknown = "The smallest difference in profit that these cases can detect is unknown"
     no_signals = f"{unknown}: ClickHouse has no live signals of these cases."
     try:
         live, _ = await read_run_rows(tables, LIVE_RUN, LIVE_RUN)
@@ -310,7 +312,7 @@ async def describe_sample_power(
     if m.detectable is None:
         return f"{unknown}: {m.note}."
     return (
-        f"What this sample can show: its {m.cases:,} live signals with prices lie in {m.blocks:,} blocks of days. Beside a candidate "
-        f"that acts on none of them, a true difference of {of_profit} of {m.detectable:.5f} a case would show 4 times in 5; one "
-        "that changes less of them varies less, and shows at smaller differences (newsproof backtest power)."
+        f"{counted(m.cases, 'case')} with live judgements and prices, in {counted(m.blocks, 'block')} of days. If the candidate acted on "
+        f"none of them, a difference in {of_profit} of {m.detectable:.5f} a case would be detected with a probability of 80 %. A "
+        "candidate that changes fewer cases varies less, so smaller differences are detected (newsproof backtest power)."
     )

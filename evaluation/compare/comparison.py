@@ -15,21 +15,12 @@ from evaluation.compare.metrics import (
     MetricResult,
     calibration,
     measure,
-    of_calibration,
 )
 from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
-from evaluation.compare.run_rows import (
-    Returns,
-    RunRows,
-    Texts,
-    changes_summary,
-    difference,
-    looks_up_misses,
-    visible,
-    watch_in,
-)
+from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, looks_up_misses, visible
 from evaluation.compare.segments import Dimension, split_by_segment
 from evaluation.compare.terms import Scoring
+from evaluation.declared import declared
 from schemas.printable import counted
 
 FORMAT_VERSION = 3
@@ -136,7 +127,6 @@ def compare(
         *calibration(a.run_id, [(pair.case_id, pair.a) for pair in pairs if pair.both], returns),
         *calibration(b.run_id, [(pair.case_id, pair.b) for pair in pairs if pair.both], returns),
     ]
-    metrics = (*metrics, *of_calibration(calibrated, a.run_id, b.run_id))
     segments = split_by_segment(pairs, profit, how)
     aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
@@ -259,7 +249,11 @@ def _of_primary(m: MetricResult) -> str:
         return f"{name} is not tested: {m.note}"
     interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, p {m.p:.3f}"
     if m.verdict == "not distinguishable":
-        shows = "" if m.detectable is None else f"; a true difference of {m.detectable:.4g} would show 4 times in 5"
+        shows = (
+            ""
+            if m.detectable is None
+            else f"; a true difference of {m.detectable:.4g} is detected with a probability of 80 %"
+        )
         held = "one bad block would reverse it: " if m.reversible and (m.p_holm or m.p) < SIGNIFICANT else ""
         return f"{name} is not distinguishable ({held}{interval}{shows})"
     return f"{name} is {m.verdict} in B ({interval})"
@@ -274,7 +268,7 @@ def _of_segments(segments: Sequence[Dimension]) -> str:
                 for verdict in ("better", "worse")
                 if any(s.verdict == verdict for s in one.segments)
             ]
-            told.append(f"it differs by {one.name}" + (f" ({'; '.join(sides)})" if sides else ""))
+            told.append(f"profit differs by {one.name}" + (f" ({'; '.join(sides)})" if sides else ""))
     return " and ".join(told)
 
 
@@ -302,20 +296,21 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             yield growing
         if count.look_ahead:
             pieces = counted(count.look_ahead, "piece")
-            yield f"run {name} refused {pieces} of later information (evidence, memories, prices), a lower bound: pages without a date may be later, too"
+            yield f"run {name} refused {pieces} of information from after the case (evidence, memories, prices); pages without a date may be from after it, too"
         if looks_up_misses(run.changes):
             yield f"run {name} looked up misses when it ran (--on-miss live): what it found may be from after its cases"
         if count.after_training_cutoff:
             yield (
-                f"run {name}: {counted(count.after_training_cutoff, 'case')} from before its model's training cutoff; "
+                f"run {name}: {counted(count.after_training_cutoff, 'case')} older than its model's training cutoff; "
                 "the model may know their outcome and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused + count.partly:
-            yield f"run {name}: {counted(lost, 'case')} did not work in all repeats; their result is counted both ways"
+            repeats = " in all repeats" if count.repeats > 1 else ""
+            yield f"run {name}: {counted(lost, 'case')} did not complete{repeats}: counted at both extremes"
         if count.missing:
             yield (
-                f"{counted(count.missing, 'case')} of the other run missing in {name} (another period, another sample, or not done yet): "
-                "compared nowhere"
+                f"run {name} lacks {counted(count.missing, 'case')} of the other run (another period, another sample, or not done yet): "
+                "not compared"
             )
     if found.other_preliminary:
         yield (
@@ -331,8 +326,8 @@ def growing_warning(run_id: str, status: str, changes: str) -> str:
     """
     if status in ("", "finished"):
         return ""
-    instead = f"newsproof backtest watch {run_id}" if watch_in(changes) else "wait for its end"
+    instead = f"use newsproof backtest watch {run_id}" if declared(changes).watch else "wait for its end"
     return (
-        f"run {run_id} is {status} and may grow: these metrics hold for one look, at an end fixed in advance. Looking every "
-        f"10 cases of 400 and stopping at a difference calls equal runs different in 23 % of comparisons; {instead}"
+        f"run {run_id} is {status} and may grow: p-values and intervals hold for one look only, at an end fixed in advance. Whoever "
+        f"looks every 10 cases of 400 and stops at a difference calls equal runs different in 23 % of comparisons; {instead}"
     )

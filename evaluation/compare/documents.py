@@ -10,8 +10,6 @@ import msgspec
 
 from evaluation.compare.comparison import Change, Comparison
 from evaluation.compare.pairing import describe_alignment
-from evaluation.compare.run_rows import visible
-from evaluation.compare.segments import Segment
 from evaluation.compare.terminal import (
     calibration_sheet,
     counts_sheet,
@@ -87,11 +85,10 @@ _STYLE = """
 body { margin: 0 auto; max-width: 80rem; padding: 1.5rem; color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.4rem; margin: 0 0 .5rem } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem } p { max-width: 75ch }
 .verdict { border-left: 4px solid var(--mark); padding: .5rem 1rem; font-weight: 600 } .soft { color: var(--soft) }
-.wide, .table { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
+.table { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px }
 th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top } th { color: var(--soft); font-weight: 600 }
 td.n, th.n { text-align: right; white-space: nowrap } .better { color: var(--up); font-weight: 600 } .worse { color: var(--down); font-weight: 600 }
-svg { display: block } svg text { fill: currentColor; font: 12px system-ui, sans-serif } .zero { stroke: var(--soft); stroke-dasharray: 3 3 }
-.span { stroke: currentColor; stroke-width: 2 } pre { overflow-x: auto; padding: .7rem; border: 1px solid var(--line); font-size: 13px } details { margin: .4rem 0 }
+pre { overflow-x: auto; padding: .7rem; border: 1px solid var(--line); font-size: 13px } details { margin: .4rem 0 }
 """.strip()
 
 
@@ -134,51 +131,14 @@ def _titled(sheet: Sheet) -> str:
 def _segments(found: Comparison) -> list[str]:
     if not found.segments:
         return []
-    parts = ["<h2>Profit by segment: B less A, with 95 % intervals</h2>"]
-    for dimension in found.segments:
-        same = all(one.verdict == "identical" for one in dimension.segments)
-        told = (
-            "identical in all segments"
-            if same
-            else "differ beyond chance"
-            if dimension.differs
-            else dimension.note or "do not differ beyond chance"
-        )
-        p = "" if dimension.p_holm is None else f" (p {dimension.p_holm:.3f})"
-        parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}{p}</h3>")
-        if any(one.delta for one in dimension.segments):
-            parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
-    parts.append(f"<details><summary>The figures</summary>{segments_sheet(found, every=True).html()}</details>")
-    return parts
-
-
-def _intervals(segments: Sequence[Segment], title: str) -> str:
-    """Draw each segment's difference with its interval on one axis; a segment without an interval is a dot alone."""
-    reach = max(
-        max(abs(value) for value in (one.delta, one.low, one.high) if value is not None) for one in segments
-    ) or 1.0  # fmt: skip
-    left, width, step = 190, 420, 22
-
-    def x(value: float) -> float:
-        return round(left + width / 2 + width / 2 * max(-1.0, min(1.0, value / reach)), 1)
-
-    height = step * len(segments) + 24
-    drawn = [f'<line class="zero" x1="{x(0)}" x2="{x(0)}" y1="2" y2="{height - 18}"/>']
-    for n, one in enumerate(segments):
-        y = step * n + 12
-        tone = one.verdict if one.verdict in ("better", "worse") else ""
-        drawn.append(f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{escape(visible(one.value)[:26])}</text>')
-        drawn.append(f'<g class="{tone}">')
-        if one.low is not None and one.high is not None:
-            drawn.append(f'<line class="span" x1="{x(one.low)}" x2="{x(one.high)}" y1="{y}" y2="{y}"/>')
-        drawn.append(f'<circle cx="{x(one.delta)}" cy="{y}" r="4" fill="currentColor"/></g>')
-        drawn.append(f'<text x="{left + width + 10}" y="{y + 4}">{one.delta:+.4f}, {one.cases:,} cases</text>')
-    for value in (-reach, 0.0, reach):
-        drawn.append(f'<text x="{x(value)}" y="{height - 3}" text-anchor="middle">{value:+.3f}</text>')
-    return (
-        f'<div class="wide"><svg role="img" aria-label="{escape(title)}" width="{left + width + 170}" height="{height}">'
-        f"{''.join(drawn)}</svg></div>"
+    told = (
+        f"<li>{escape(one.name)}: "
+        f"{'differs beyond chance' if one.differs else escape(one.note) or 'does not differ beyond chance'}"
+        f"{'' if one.p_holm is None else f' (p {one.p_holm:.3f})'}</li>"
+        for one in found.segments
     )
+    figures = segments_sheet(found, every=True).html()
+    return ["<h2>Profit by segment: B - A, with 95 % intervals</h2>", f"<ul>{''.join(told)}</ul>", figures]
 
 
 def _difference(change: Change) -> str:

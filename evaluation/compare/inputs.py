@@ -29,9 +29,9 @@ from evaluation.compare.run_rows import (
     RunRows,
     Texts,
     Unadjusted,
-    declared,
     visible,
 )
+from evaluation.declared import declared
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
 from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of

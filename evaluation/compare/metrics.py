@@ -31,21 +31,20 @@ from evaluation.compare.terms import (
     terms_of_outcomes,
     terms_of_truth,
 )
-from evaluation.statistics import (
-    BINS,
+from evaluation.statistics.blocks import (
+    DAY_S,
     FEW_BLOCKS,
     MIN_BLOCKS,
-    BrierParts,
     Estimate,
     Grid,
-    brier_parts,
     grid_of,
     holm,
     scores_of,
     wild_bootstrap,
 )
-from evaluation.statistics.blocks import DAY_S
+from evaluation.statistics.calibration import BrierParts, brier_parts
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 Floats = npt.NDArray[np.float64]
 Verdict = Literal[
@@ -54,6 +53,7 @@ Verdict = Literal[
 """``identical``: the runs say the same in every case. ``equal``: they do not, and the figure is the same in every case."""
 EQUAL = ("identical", "equal")
 DEPENDENT = "neighbouring days depend on each other"
+LOOKED_AT = "another candidate was looked at on these cases before, so there is no p-value"
 
 SIGNIFICANT = 0.05
 LONGER_S = (7 * DAY_S, 30 * DAY_S)
@@ -110,26 +110,6 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     parts: BrierParts
 
 
-def of_calibration(found: Sequence[Calibration], a: str, b: str) -> tuple[MetricResult, ...]:
-    """Return the calibration error of both runs as a metric of each horizon. It is not tested: over few cases it is noise."""
-    results = []
-    for horizon in HORIZONS.values():
-        one, other = (next((c.parts for c in found if (c.run_id, c.horizon) == (run, horizon)), None) for run in (a, b))
-        both = one is not None and other is not None
-        delta = other.ece - one.ece if one is not None and other is not None else None
-        results.append(
-            MetricResult(
-                metric="ece", horizon=horizon, role="shown", unit="score", better="lower",
-                cases=max((parts.count for parts in (one, other) if parts is not None), default=0), blocks=0,
-                a=one.ece if one is not None else None, b=other.ece if other is not None else None,
-                delta=delta, delta_low=delta, delta_high=delta, low=None, high=None, p=None, p_holm=None,
-                detectable=None, verdict="not measured" if not both else "changed" if delta else "identical",
-                note="not tested: with few cases it is mostly noise" if both else f"no outcomes at {horizon} that count in both",
-            )
-        )  # fmt: skip
-    return tuple(results)
-
-
 def parse_primary(text: str) -> str:
     """Return the name of a metric that may be primary.
 
@@ -140,7 +120,9 @@ def parse_primary(text: str) -> str:
     if text == PROFIT or horizon in WITH_HORIZON.get(name, {}).values():
         return text
     every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in ("4h", "24h"))
-    raise ConfigError(f"--primary {text!r:.40}: write {PROFIT} (at each signal's own horizon), or such as {every}")
+    raise ConfigError(
+        f"--primary {text!r:.40}: write {PROFIT} (at each signal's own horizon), or a metric at a horizon, such as {every}"
+    )
 
 
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
@@ -168,7 +150,7 @@ def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], ret
             for confidence, hit in hits_of(case_id, one.said, returns, horizon_s)
         ]
         if scored:
-            parts = brier_parts([p for p, _ in scored], [hit for _, hit in scored], BINS)
+            parts = brier_parts([p for p, _ in scored], [hit for _, hit in scored])
             found.append(Calibration(run_id=run_id, horizon=name, parts=parts))
     return found
 
@@ -192,7 +174,7 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
     if not np.isfinite([terms.low[unknown], terms.high[unknown]]).all():
         many = int(unknown.any(axis=1).sum())
         return _result(
-            terms, note=f"{many:,} of its cases did not complete in both runs, and their result has no bounds"
+            terms, note=f"{counted(many, 'case')} did not complete in both runs, and this metric has no bounds"
         )
     ends = [_end(terms, pairs, how, b_at_most=side) for side in ((False, True) if unknown.any() else (False,))]
     known = [
@@ -240,9 +222,7 @@ def _result(
         p = None if high.pvalue is None else p
         blocks = min(ends, key=lambda end: end[0].blocks)
         sides = "" if bounded else _of_sides(terms, ends[0][1])  # at one extreme they are no finding
-        unclaimed = (
-            "nothing is claimed of cases that were looked at before" if p is None and low.low is not None else ""
-        )
+        unclaimed = LOOKED_AT if p is None and low.low is not None else ""
         said = (unclaimed, _of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
         note = "; ".join(filter(None, said))
     return MetricResult(
@@ -293,8 +273,8 @@ def describe_sides(parts: Floats) -> str:
         return ""
     tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
     return (
-        f"the difference is above 0 in {above} of {apart} blocks that differ (sign test p {min(1.0, 2 * tail):.3f}), "
-        f"and the worst block brings {parts.min():+.5f} to the mean"
+        f"the difference is above 0 in {above} of the {apart} blocks that differ (sign test: p {min(1.0, 2 * tail):.3f}); "
+        f"the worst block moves the mean by {parts.min():+.5f}"
     )
 
 
@@ -313,17 +293,17 @@ def _shown(low: Estimate, high: Estimate) -> float | None:
 
 def _of_blocks(found: Estimate, grid: Grid, rule_s: int) -> str:
     days = math.ceil(grid.length_s / DAY_S)
-    of = "days" if days == 1 else f"blocks of {days} days"
+    of = counted(found.blocks, "day") if days == 1 else f"{counted(found.blocks, 'block')} of {days} days"
     if grid.length_s > rule_s:
         of += f" ({DEPENDENT}: correlation {grid.correlation:.2f})"
     if found.blocks < MIN_BLOCKS:
-        return f"untestable: {found.blocks} {of}, and a test needs {MIN_BLOCKS}"
-    return f"few blocks: {found.blocks} {of}" if found.blocks < FEW_BLOCKS else ""
+        return f"too few for a test: {of}; {MIN_BLOCKS} are needed"
+    return f"few blocks: {of}" if found.blocks < FEW_BLOCKS else ""
 
 
 def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
     many = int(unknown.any(axis=1).sum())
-    return f"{many:,} cases are not known in both runs; their result is counted both ways" if many else ""
+    return f"{counted(many, 'case')} without a known result in both runs: counted at both extremes" if many else ""
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
@@ -348,7 +328,7 @@ def _with_verdict(result: MetricResult, p_holm: float | None) -> MetricResult:
         if result.better != "neither":
             verdict = "better" if verdict == result.better else "worse"
         if verdict == "better" and result.reversible:
-            held = "held back: one block in which each changed trade lost the sample's largest move would reverse it"
+            held = "not called better: one block in which each changed trade loses the sample's largest move would reverse it"
             note = "; ".join(filter(None, (held, result.note)))
             return msgspec.structs.replace(result, p_holm=p_holm, verdict="not distinguishable", note=note)
     return msgspec.structs.replace(result, p_holm=p_holm, verdict=verdict)

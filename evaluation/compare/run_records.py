@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from evaluation.compare.code_identity import CodeChange, QuestionCounts, RunCode, code_change
-from evaluation.compare.run_rows import declared
+from evaluation.declared import declared
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN

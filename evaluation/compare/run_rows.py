@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal
 
 import msgspec
+
+from evaluation.declared import Declared, declared
 
 
 class RunCase(msgspec.Struct, frozen=True):
@@ -88,16 +89,6 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-StopWhen = Literal["", "better", "worse", "either"]
-
-
-class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """The metric that a growing run is watched by, and the side of live on which the run ends by itself ("": never)."""
-
-    metric: str
-    stop_when: StopWhen = ""
-
-
 ReturnKey = tuple[str, str, int]
 """A case, an asset, and a number of seconds after the entry."""
 
@@ -159,37 +150,6 @@ def visible(text: str) -> str:
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-class _ChangedPrompt(msgspec.Struct):
-    version: str = ""
-    hash: str = ""
-
-
-def option_of_log(log: str) -> str:
-    """Return the option of ``backtest run`` that names a log (:class:`evaluation.runs.plan.RunPlan`), and a space."""
-    return {"": "", "journal": "", "sample": "--sample-log "}.get(log, f"--file {shlex.quote(log)} ")
-
-
-class Declared(msgspec.Struct):
-    """What a run changed and declared before its first case: the column ``changes`` of ``runs``. ``primary``: its metric of
-    ``backtest compare``, "" for the default. ``watch`` None: it is not watched. ``log``: "" for the journal (:class:`evaluation.runs.plan.RunPlan`).
-    """
-
-    prompts: dict[str, _ChangedPrompt] = {}
-    models: dict[str, str] = {}
-    primary: str = ""
-    watch: Watch | None = None
-    on_miss: str = ""
-    log: str = ""
-
-
-def declared(changes: str) -> Declared:
-    """Return what a run declared, from the JSON in the table ``runs``; nothing for ``live`` and for what is no such JSON."""
-    try:
-        return msgspec.json.decode(changes, type=Declared)
-    except msgspec.DecodeError:
-        return Declared()
-
-
 def changes_summary(changes: str) -> str:
     """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
@@ -205,11 +165,6 @@ def looks_up_misses(changes: str) -> bool:
     """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
     found = declared(changes)
     return found.on_miss == "live" and found.watch is None
-
-
-def watch_in(changes: str) -> Watch | None:
-    """Return what a run is watched by, from the JSON in the table ``runs``; None: it began without a metric."""
-    return declared(changes).watch
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ import numpy as np
 from evaluation.compare.metrics import SIGNIFICANT, Floats, Verdict
 from evaluation.compare.pairing import Pair
 from evaluation.compare.terms import Scoring, Terms
-from evaluation.statistics import MIN_BLOCKS, grid_of, heterogeneity, holm, mean_of
-from evaluation.statistics.blocks import Labels
+from evaluation.statistics.blocks import MIN_BLOCKS, Labels, grid_of, heterogeneity, holm, mean_of
 
 MOST = 12
 """Segments of one dimension; the smaller ones are put together as :data:`OTHER`."""
@@ -123,7 +122,7 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
     if name in OF_THE_NEWS and not how.factor:
         note = how.note
     elif name not in OF_THE_NEWS:
-        note = "split by A's reading: not tested, because a repeat of A differs here, too"
+        note = "not tested, because A itself chose it: a second run of A would differ here, too"
     else:
         note = f"{left_out} of {len(names)} in fewer than {MIN_BLOCKS} blocks of days: not tested" if left_out else ""
     tests = [segments[n].p_holm for n in testable]

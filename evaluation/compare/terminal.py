@@ -63,7 +63,7 @@ def counts_sheet(found: Comparison) -> Sheet:
 
 def metrics_sheet(found: Comparison) -> Sheet:
     """Return the measured metrics; :func:`metric_notes` are the notes that they refer to."""
-    columns = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "can show", "cases", "blocks", "verdict")
+    columns = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "detectable", "cases", "blocks", "verdict")
     notes = _notes(found)
     measured = [m for m in found.metrics if m.verdict != "not measured"]
     return Sheet(columns, [_metric_row(m, notes) for m in measured], right=columns[1:-1], items=measured)
@@ -90,10 +90,7 @@ def not_measured(found: Comparison) -> list[str]:
 
 def metrics_title(found: Comparison) -> str:
     """Return the heading of the metrics, with what profit rests on."""
-    return (
-        f"Metrics (B - A, 95 % interval; profit: at most {found.cap:.0%} a case, a trade costs "
-        f"{found.trade_cost * 1e4:g} basis points)"
-    )
+    return f"Metrics (the profit of a case is capped at {found.cap:.0%}; a trade costs {found.trade_cost * 1e4:g} basis points)"
 
 
 def _metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
@@ -106,7 +103,7 @@ def _metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
     interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
     text = f"{m.verdict} [{notes[m.note]}]" if m.note else str(m.verdict)
     if m.role == "secondary" and m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
-        text += f"; p {m.p:.3f} alone is expected by chance in so many tests"
+        text += f"; its own p of {m.p:.3f} is expected by chance among so many tests"
     shows = "–" if m.detectable is None else figure(m, m.detectable)
     return (
         label,
@@ -193,7 +190,7 @@ def spend_sheet(found: Comparison) -> Sheet:
         )
         for s in found.spend
     ]
-    return Sheet(columns, rows, "Spend over the cases in both, all repeats", columns[1:])
+    return Sheet(columns, rows, "Cost of the cases in both runs, all repeats", columns[1:])
 
 
 def flip_row(change: Change) -> tuple[str, ...]:
@@ -219,7 +216,7 @@ def _show_flips(found: Comparison) -> None:
         return
     flips.print(piped=UNWRAPPED)
     if len(flips.rows) == MAX_FLIPS:
-        say_result(f"At most {MAX_FLIPS} are shown (--format json has them all)")
+        say_result(f"Only the first {MAX_FLIPS} are shown; --format json has all.")
 
 
 def _show_differences(found: Comparison) -> None:

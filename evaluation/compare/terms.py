@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from agents.signal import HORIZON_S
 from evaluation.compare.pairing import CaseInRun, Pair, RepeatSignal
-from evaluation.compare.run_rows import HORIZONS, PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
+from evaluation.compare.run_rows import PROFIT_HORIZONS, ReturnKey, Returns, Unadjusted
 from evaluation.prices.trades import TRADE_COST
-from evaluation.statistics import block_length_s
-from evaluation.statistics.blocks import DRAWS
+from evaluation.statistics.blocks import DRAWS, block_length_s
 from schemas.prices import PROFIT_CAP
+from schemas.printable import counted
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["probability", "share", "usd", "ms", "score", "return"]
@@ -34,13 +34,13 @@ PROFIT: Profit = "profit"
 PRIMARY = "profit@24h"
 """The default. At each signal's own horizon, up to 30 days, blocks would be so long that a few weeks could not be tested."""
 _NO_BETA = (
-    "no case that a run acted on has a beta: a beta needs bars of its market (other than BTC) and of BTC from 30 days before, "
-    "from files (newsproof outcomes import FILE), because --exchange requests none from before the entries"
+    "no case that a run acted on has a beta: it needs bars of the asset (not BTC) and of BTC over the 30 days before the entry; "
+    "import them from files (newsproof outcomes import FILE), because --exchange requests bars from the entry on only"
 )
 _NO_PRICE = "no case that a run acted on has a price: import prices with `newsproof outcomes import`"
 _NO_DELAY = (
-    "the recorded latency of reused calls is not in ClickHouse: let the sink write the cases that the run replays, or put the "
-    "log file of `backtest run --file` back where it was"
+    "the recorded latency of reused calls is unknown: the replayed cases are not in ClickHouse (run the sink), or the log file "
+    "of `backtest run --file` was moved (put it back)"
 )
 OWN_HORIZONS = tuple(HORIZON_S.values())
 """Horizons in seconds that a signal may have as its own."""
@@ -177,7 +177,8 @@ def tail_of(profit: Terms) -> Terms:
 
 
 _NO_TRUTH = (
-    "no case's truth is known: newsproof labels import, or wait for official confirmations, denials and retractions"
+    "no case's truth is known: import labels (newsproof labels import), or wait for official confirmations, denials and "
+    "retractions"
 )
 
 
@@ -221,11 +222,13 @@ def _of_prices(unpriced: int, alike: int, without: Mapping[int, Unadjusted]) -> 
     said = []
     if without:
         reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
-        said.append(f"{len(without):,} cases without a beta are left out: {reasons}")
+        said.append(f"without {counted(len(without), 'case')} that have no beta: {reasons}")
     if unpriced:
-        said.append(f"{unpriced:,} cases that one run acts on have no price and are counted both ways")
+        said.append(
+            f"{counted(unpriced, 'case')} without a price, on which the runs act differently: counted at both extremes"
+        )
     if alike:
-        said.append(f"{alike:,} cases with the same trade in both have no price: their difference is 0")
+        said.append(f"{counted(alike, 'case')} without a price, on which both runs make the same trade: difference 0")
     return "; ".join(said)
 
 
@@ -299,12 +302,7 @@ def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, 
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
-    """Return the metrics that need no price: confidence, actions, flips, cost and latency."""
-    alike = [
-        pair.a is not None and pair.b is not None and pair.a.executed > 0 and pair.a.executed == pair.b.executed
-        for pair in pairs
-    ]
-    why = _why_no_calls(pairs, alike)
+    """Return the metrics that need no price: confidence, actions, flips, cost and delay."""
     delays = [o.delay_ms for p in pairs for o in (p.a, p.b) if o is not None and o.delay_ms is not None]
     share = (0.0, 1.0)
     return [
@@ -312,9 +310,7 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
         _paired(pairs, "action_rate", lambda o: o.acts, "share", bounds=share),
         _flips(pairs, "action_flips", lambda one: one.action),
         _flips(pairs, "verdict_flips", lambda one: one.verdict),
-        _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
-        _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case's price is fully known"),
-        _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
+        _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case has a fully known cost"),
         _paired(
             pairs, "delay", lambda o: o.delay_ms, "ms", "lower", bounds=(0.0, max(delays, default=0.0)), note=_NO_DELAY
         ),
@@ -329,14 +325,13 @@ def _paired(
     better: Better = "neither",
     *,
     bounds: tuple[float, float] = (-np.inf, np.inf),
-    also: Sequence[bool] | None = None,
     note: str = "",
 ) -> Terms:
     """The mean over the cases that have the value in both runs, or in the one in which they worked."""
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     for n, pair in enumerate(pairs):
         known = [0.0 if one is None else value(one) for one in (pair.a, pair.b)]
-        if any(one is None for one in known) or (also is not None and pair.both and not also[n]):
+        if any(one is None for one in known):
             continue
         counts[n] = 1.0
         for column, (one, found) in enumerate(zip((pair.a, pair.b), known, strict=True)):
@@ -352,19 +347,6 @@ def _flips(pairs: Sequence[Pair], name: str, word: Callable[[CaseInRun], str]) -
     counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
     note = "no case has a verdict in both: signals of schema 1 have none"
     return Terms(name=name, unit="share", better="neither", low=x, high=x, counts=counts, role="shown", note=note)
-
-
-def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
-    one, other = (
-        any(o is not None and o.executed for o in side) for side in zip(*((p.a, p.b) for p in pairs), strict=True)
-    )
-    if not one and not other:
-        return "nothing was executed"
-    if not (one and other):
-        return f"nothing was executed in {'B' if one else 'A'}; full_cost compares the cost without a recording"
-    if not any(alike):
-        return "A and B executed different numbers of calls in every case; full_cost compares them without a recording"
-    return "the price or latency of a call is unknown in every case"
 
 
 def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> list[Terms]:
@@ -391,11 +373,10 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
                 (errors, sum((p - hit) ** 2 for p, hit in scored) / many),
             ):
                 values[n, side] = [_mixed(mean, end, gone) for end in (0.0, 1.0)]
-    name = HORIZONS[horizon_s]
     there = any(at == horizon_s for _, _, at in returns.moved)
-    note = f"no outcomes at {name}: import prices with `newsproof outcomes import`"
+    note = "no outcomes at this horizon: import prices with `newsproof outcomes import`"
     if there:
-        note = "a run acts on no case with an outcome that counts (v_outcome_coverage says why)"
+        note = "one run acts on no case with an outcome that counts (the view v_outcome_coverage says why)"
     if not all(known):
         counts[:] = 0.0
 

@@ -18,11 +18,11 @@ from evaluation.compare.inputs import read_returns, read_run_rows
 from evaluation.compare.metrics import describe_sides
 from evaluation.compare.pairing import Pair, pair_cases
 from evaluation.compare.run_records import read_code_change
-from evaluation.compare.run_rows import HORIZONS, Returns, RunRows, StopWhen, Watch, watch_in
+from evaluation.compare.run_rows import HORIZONS, Returns, RunRows
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
+from evaluation.declared import StopWhen, Watch, declared
 from evaluation.looks import look_at
-from evaluation.statistics import block_length_s, inflation_of
-from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS
+from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS, block_length_s, inflation_of
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import ConfigError
@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 OF_CASES = ("confidence", "action_rate")
-"""Metrics of the case alone. A run's moods are in each day of them, where a profit has the market's."""
+"""Metrics of the case alone. Their daily differences may stay similar for weeks; those of a profit follow the market."""
 PROFIT = "profit"
 
 
@@ -59,7 +59,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def errors(self) -> float:
         """How many standard errors above the correlation that the days show is the strongest that they do not exclude. With two,
-        moods that last for weeks mislead a metric of the case in 20 % of nulls, since they hardly show in the first days."""
+        differences that stay similar for weeks mislead a metric of the case in 20 % of nulls: the first days hardly show it."""
         return 2.0 if self.name == PROFIT else 4.5
 
     @property
@@ -95,7 +95,7 @@ def parse_metric(written: str, cap: float = PROFIT_CAP) -> Metric:
         return Metric(name=name, horizon_s=None)
     if name == PROFIT and (found := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
         return Metric(name=name, horizon_s=found, cap=cap)
-    own = " A signal's own horizon may be 30 days, so that ten blocks would take 600." if written == PROFIT else ""
+    own = " A signal's own horizon may be 30 days: ten blocks would then take 600 days." if written == PROFIT else ""
     profits = ", ".join(f"{PROFIT}@{text}" for text in HORIZONS.values())
     raise ConfigError(f"--metric {written!r}: write one of {profits}, {', '.join(OF_CASES)}.{own}")
 
@@ -204,7 +204,7 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     rows = (await tables.query(sql, {"run": run_id})).rows
     if not rows:
         raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows the runs")
-    found = watch_in(rows[0][0])
+    found = declared(rows[0][0]).watch
     if found is None:
         raise ConfigError(
             f"run {run_id} was started without a metric to watch, and a metric chosen after a look proves nothing: start a "
@@ -291,16 +291,16 @@ def describe_watch(seen: WatchResult) -> str:
     if seen.low is None or seen.high is None:
         if seen.blocks < seen.first_block:
             return f"too early: {seen.blocks} of {seen.first_block} {unit}"
-        worth = f"so that they say as much as {seen.blocks / seen.inflation:.1f} independent ones, and {MIN_BLOCKS} are needed"
+        worth = f"and count as only {seen.blocks / seen.inflation:.1f} independent ones; {MIN_BLOCKS} are needed"
         if seen.verdict == "untestable":
-            what = f"untestable: {seen.blocks} {unit} depend on each other too strongly, {worth}"
-            return f"{what}; its moods last for weeks: watch a profit in another run, or wait for many more days"
-        return f"{seen.verdict}: {seen.blocks} {unit} may depend on each other, {worth}"
+            what = f"untestable: {seen.blocks} {unit} depend on each other too strongly {worth}"
+            return f"{what}; watch a profit in another run, or wait for many more days"
+        return f"{seen.verdict}: {seen.blocks} {unit} may depend on each other {worth}"
     figures = (
         f"{describe_delta(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
     )
     since = "" if seen.decided_at is None or seen.held else f" since {one} {seen.decided_at}"
-    held = "; held back: one bad block would reverse it" if seen.held else ""
+    held = "; not called better: one bad block would reverse it" if seen.held else ""
     return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}{held}"
 
 

@@ -97,9 +97,9 @@ def _json_lines(text: str) -> Iterator[Line]:
             try:
                 found = json.loads(line)
             except ValueError:
-                yield number, "no JSON"
+                yield number, "not JSON"
                 continue
-            yield number, found if isinstance(found, dict) else "no JSON object"
+            yield number, found if isinstance(found, dict) else "not a JSON object"
 
 
 def _csv_lines(path: Path, text: str, source: str) -> Iterator[Line]:
@@ -107,8 +107,8 @@ def _csv_lines(path: Path, text: str, source: str) -> Iterator[Line]:
     names = [cell.strip().lower() for cell in next(reader)]
     missing = [name for name in _FIELDS[:3] if name not in names and not (name == "source" and source)]
     if missing:
-        hint = " (or say --source NAME)" if "source" in missing else ""
-        raise ConfigError(f"{path}: its first line names no {', '.join(missing)}; add the column{hint}")
+        hint = " (or give --source NAME)" if "source" in missing else ""
+        raise ConfigError(f"{path}: its header lacks {', '.join(missing)}: add the column{hint}")
     for cells in reader:
         if any(cell.strip() for cell in cells):
             fits = len(cells) == len(names)
@@ -125,7 +125,7 @@ def _checked(path: Path, rows: list[Line], source: str) -> LabelFile:
         if isinstance(found, Label):
             first = seen.setdefault((found.source, found.case), number)
             if first != number:
-                found = f"{found.source} labels {found.case} in line {first} already"
+                found = f"{found.source} already labels {found.case} in line {first}"
         if isinstance(found, Label):
             labels.append(found)
         else:
@@ -145,15 +145,15 @@ def _label(number: int, row: Mapping[str, Any], source: str) -> Label | str:
     said = {name: _text(row.get(name)) for name in _FIELDS}
     case, truth, by, when = said["case"], said["truth"].lower(), said["source"] or source, said["when"]
     if not case:
-        return "it names no case: give its id or the news's external id"
+        return "no case: give a case id or the external id of its news"
     if truth not in _TRUTHS:
-        return f"truth {said['truth']!r:.40} is none of {', '.join(_TRUTHS)}"
+        return f"truth {said['truth']!r:.40} must be one of {', '.join(_TRUTHS)}"
     if not by:
-        return "it names no source: say who labelled it, or --source NAME for the whole file"
+        return "no source: say who labelled the case, or give --source NAME for the whole file"
     try:
         at = datetime.fromisoformat(when) if when else None
     except ValueError:
-        return f"when {when!r:.40} is no time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
+        return f"when {when!r:.40} is not a time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
     if at is not None and at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
     return Label(case=case, truth=truth, source=by, note=said["note"], labelled_at=at, line=number)

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from evaluation.labels.label_file import KnownCase, Label
-from evaluation.statistics import block_length_s, blocks_of, mean_of, share_interval
-from evaluation.statistics.blocks import Labels
+from evaluation.statistics.blocks import Labels, block_length_s, blocks_of, mean_of, share_interval
 from infra.clickhouse.client import ClickHouse
 
 TRUTHS = ("true", "false", "partly", "disputed", "unknown")

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.statistics import mean_of
+from evaluation.statistics.blocks import mean_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

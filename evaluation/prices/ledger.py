@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.prices.trades import CENT, NoTrade, Order, Trade, TradeRules, trade_of
-from evaluation.statistics import Estimate, mean_of
+from evaluation.statistics.blocks import Estimate, mean_of
 from infra.market.outcomes.returns import Within
 from schemas.prices import PriceSeries
 

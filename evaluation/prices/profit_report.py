@@ -162,25 +162,24 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
     said = []
     if synthetic:
         said.append(
-            f"{counted(synthetic, 'trade')} on synthetic prices, which know nothing of the news: they show that it works"
+            f"{counted(synthetic, 'trade')} on synthetic prices, which do not depend on the news: they only show that the computation works"
         )
     if read.unfinished:
         states = ", ".join(f"{n:,} {status}" for status, n in read.unfinished.items())
-        said.append(f"cases of the run without a signal to trade: {states}; what they would have earned is not in here")
+        said.append(f"cases of the run without a signal to trade: {states}; their profit is not counted")
     if left := reasons.get("no_exit", 0):
         said.append(
-            f"{counted(left, 'trade')} without a price at the end (no_exit): import bars that reach so far, for what "
-            "these came to is not in here"
+            f"{counted(left, 'trade')} without an exit price (no_exit) are not counted: import bars that reach their exits"
         )
     if ended := ledger.exits.get("ended", 0):
         said.append(
-            f"{counted(ended, 'trade')} whose market never opened again (ended): valued at its last close, which nobody "
-            "may have got"
+            f"{counted(ended, 'trade')} whose market ended (ended): valued at its last close, which a trader may not "
+            "have got"
         )
     if figures.exposure_max > 1:
         said.append(
             f"up to {figures.exposure_max:.1f} times the capital was at stake at once: "
-            "the rest would have been borrowed, and interest is not taken off"
+            "the excess is borrowed, and its interest is not deducted"
         )
     if figures.sharpe is not None and figures.days < FEW_DAYS:
         said.append(
@@ -194,10 +193,10 @@ def _verdict(figures: Figures, capital: Decimal) -> str:
         return "nothing was traded"
     came = f"{figures.profit:+,.2f} on {capital:,.2f} dollars in {counted(figures.trades, 'trade')}, {figures.profit_per_trade:+,.2f} each"
     if figures.profit_low is None or figures.profit_high is None:
-        return f"{came}; {counted(figures.blocks, 'block')} of time: too few to tell it from chance"
+        return f"{came}; too few blocks of time ({figures.blocks}) to tell it from chance"
     band = f"95 % interval {figures.profit_low:+,.2f} … {figures.profit_high:+,.2f}"
     if figures.profit_low <= 0 <= figures.profit_high:
-        return f"{came} ({band}): not distinguishable from nothing"
+        return f"{came} ({band}): not distinguishable from zero"
     return f"{came} ({band}): a {'profit' if figures.profit_low > 0 else 'loss'}"
 
 

@@ -173,7 +173,7 @@ class StoredPrices:
         """
         imports = await standing_imports(tables)
         if not imports:
-            raise ConfigError("there are no prices yet: newsproof outcomes import")
+            raise ConfigError("there are no prices yet: import some with `newsproof outcomes import`")
         return cls(tables, imports)
 
     async def read(self, symbols: Sequence[str], since_ms: int, until_ms: int) -> Markets:

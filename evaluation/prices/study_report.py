@@ -24,7 +24,7 @@ from evaluation.prices.study import (
     study_of,
 )
 from evaluation.prices.trades import LATENCY_S
-from evaluation.statistics import MIN_BLOCKS
+from evaluation.statistics.blocks import MIN_BLOCKS
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.sheet import Sheet
@@ -128,13 +128,13 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
     said = []
     if synthetic:
         said.append(
-            f"{counted(synthetic, 'event')} on synthetic prices, which know nothing of the news: they show that it works"
+            f"{counted(synthetic, 'event')} on synthetic prices, which do not depend on the news: they only show that the computation works"
         )
     days = study.groups[0].days if study.groups else 0
     if 0 < days < MIN_BLOCKS:
         said.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_BLOCKS}")
     if study.measured and study.raw_only.get("no_beta", 0) == study.measured:
-        said.append(f"no abnormal returns: no event has bars of its market and of {BENCHMARK} on the days before it")
+        said.append(f"no abnormal returns: no event has bars of its market and of {BENCHMARK} over the days before it")
     return said
 
 
@@ -146,7 +146,7 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
         f"Event study of {name or report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
         "from the entry"
     ]
-    for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
+    for what, counts in (("Not measured", study.left_out), ("Raw return only", study.raw_only)):
         if counts:
             said.append(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
     return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 from agents.core.registry import Registry
@@ -62,26 +63,16 @@ def _prompt(name: str, wanted: str) -> Prompt:
         raw = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(f"--prompt {name}={wanted}: the file cannot be read ({exc}): check its path") from exc
-    return _of_file(name, path, raw)
-
-
-def _of_file(name: str, path: Path, raw: str) -> Prompt:
-    prompt = _parsed(path, raw)
+    try:
+        prompt = parse_prompt(str(path), raw, path.parent)
+    except FileNotFoundError:
+        # A copy of a built-in prompt names a schema stored beside the original.
+        prompt = parse_prompt(str(path), raw, resources.files("agents.prompts"))
     if prompt.name != name:
         raise ConfigError(
             f"{path} is the prompt {prompt.name!r}, not {name!r}: correct its front matter, or the option"
         )
     return prompt
-
-
-def _parsed(path: Path, raw: str) -> Prompt:
-    from importlib import resources
-
-    try:
-        return parse_prompt(str(path), raw, path.parent)
-    except FileNotFoundError:
-        # A copy of a built-in prompt names a schema stored beside the original.
-        return parse_prompt(str(path), raw, resources.files("agents.prompts"))
 
 
 OFFLINE = (
@@ -124,13 +115,13 @@ def candidate_models(settings: Settings, options: Sequence[str]) -> dict[str, st
             )
         if settings.mode != "live":
             raise ConfigError(
-                f"--model {option!r}: models are chosen in live mode alone, and this is {settings.mode} mode: set the "
+                f"--model {option!r}: models can be chosen in live mode only, and this is {settings.mode} mode: set the "
                 "provider's key, and NEWSPROOF_MODE=live"
             )
         try:
             (first,) = routes(settings.model_copy(update={"model_tasks": f"{task}={model}"}), tasks)[task]
         except (ConfigError, ValueError) as exc:
-            raise ConfigError(f"--model {option!r}: one model, written as in MODEL_TASKS: {exc}") from exc
+            raise ConfigError(f"--model {option!r}: name one model, as in MODEL_TASKS: {exc}") from exc
         chosen[task] = ":".join(first)
     return chosen
 

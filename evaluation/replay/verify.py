@@ -223,7 +223,7 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
                 found.add(share)
         except BrokenProcessPool as exc:
             raise TransientError(
-                f"one of the {processes} processes was ended before its cases: look for want of memory, and take fewer --processes"
+                f"one of the {processes} processes was killed, perhaps for lack of memory: use fewer --processes"
             ) from exc
     found.seconds = round(time.perf_counter() - began, 3)
     return found

@@ -104,7 +104,7 @@ class RunTopic:
         progress = await self.read()
         if progress.plan is not None and (other := _differences(progress.plan, plan)):
             raise ConfigError(
-                f"the run {plan.run_id} was started with another {', '.join(other)}: resume with the same options, "
+                f"run {plan.run_id} was started with other options ({', '.join(other)}): resume it with the same ones, "
                 "or choose another --run-id"
             )
         await self._appender.start()

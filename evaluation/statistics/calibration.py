@@ -31,7 +31,7 @@ class BrierParts(msgspec.Struct, frozen=True, kw_only=True):
     ece: float
 
 
-def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = BINS) -> BrierParts:
+def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> BrierParts:
     """Return the mean of (p - hit)² and its parts. 0 is perfect, and a constant 0.5 scores 0.25.
 
     Raises:
@@ -44,11 +44,11 @@ def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins
         raise ValueError(f"{said.size} probabilities and {came.size} hits: one hit for each is needed")
     if not (said.min() >= 0.0 and said.max() <= 1.0):
         raise ValueError("a probability lies outside 0 to 1")
-    which = np.array([bin_of(one, bins) for one in said.tolist()])
-    count = np.bincount(which, minlength=bins).astype(np.float64)
+    which = np.array([bin_of(one) for one in said.tolist()])
+    count = np.bincount(which, minlength=BINS).astype(np.float64)
     used = count > 0
-    forecast = np.bincount(which, weights=said, minlength=bins)[used] / count[used]
-    share = np.bincount(which, weights=came, minlength=bins)[used] / count[used]
+    forecast = np.bincount(which, weights=said, minlength=BINS)[used] / count[used]
+    share = np.bincount(which, weights=came, minlength=BINS)[used] / count[used]
     weight, base = count[used] / said.size, float(came.mean())
     brier = float(np.mean((said - came) ** 2))
     reliability = float((weight * (forecast - share) ** 2).sum())
@@ -65,7 +65,7 @@ def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins
     )
 
 
-def bin_of(p: float, bins: int = BINS) -> int:
+def bin_of(p: float) -> int:
     """Return the bin of a probability, counted from 0."""
     # 0.29 * 100 is 28.999…: without the small offset a probability on an edge would fall into the bin below.
-    return min(int(p * bins + 1e-9), bins - 1)
+    return min(int(p * BINS + 1e-9), BINS - 1)

@@ -1,24 +1,13 @@
-"""The long self-test: records cases with the real runtime, then replays their log with ``newsproof backtest verify``.
-
-    PYTHONPATH=. .venv/bin/python -P -m lab selftest --cases 10000 --seed 7 [--data-dir DIR]
-
-A separate installation processes generated news: embedded Kafka and ClickHouse, one worker with the real steps and the
-offline providers, and a sink, because recall reads earlier cases. The worker is killed several times, because the replay
-must also reproduce what a crash leaves in the log. ``--data-dir`` keeps the log, so that ``newsproof --data-dir DIR
-backtest verify --json`` can replay it again. The last line on standard output is one JSON object. The exit status is 1
-if a case differs.
-"""
+"""The long self-test: records cases with the real runtime, then replays their log with ``newsproof backtest verify``."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -31,13 +20,13 @@ from infra.settings.verification import FULL_PIPELINE
 from lab.backtest.generated import generated_news
 from newsproof.app import exits
 from newsproof.app.composition import address_of, topics_of
-from newsproof.app.invocation import Invocation, run
+from newsproof.app.invocation import Invocation
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import json_line
 from newsproof.cli.measure.backtest import show_verified
 from newsproof.sdk.client import checked_news
-from schemas.errors import NewsproofError, TransientError
+from schemas.errors import ConfigError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from schemas.news import News
 from streams.journal.fold import JournalFold
@@ -164,31 +153,22 @@ async def publish(settings: Settings, items: Iterable[News]) -> None:
         await producer.flush()
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -P -m lab selftest", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--kills", type=int, default=3, help="number of SIGKILLs of the worker")
-    parser.add_argument("--data-dir", type=Path, help="empty directory in which to keep the log")
-    args = parser.parse_args(argv)
-    with _directory(args.data_dir) as directory:
-        try:
-            found = run(self_test(directory, cases=args.cases, seed=args.seed, kills=args.kills))
-        except NewsproofError as exc:
-            sys.exit(f"selftest: {exc}")
+async def tested(directory: Path | None, *, cases: int, seed: int, kills: int) -> int:
+    """Run the test in this directory, or in one that is removed; print the result and return the exit status.
+
+    Raises:
+        ConfigError: the directory is not empty.
+        NewsproofError: as :func:`self_test`.
+    """
+    _refuse_filled(directory)
+    with contextlib.ExitStack() as stack:
+        kept = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="newsproof-selftest-")))
+        kept.mkdir(parents=True, exist_ok=True)
+        found = await self_test(kept, cases=cases, seed=seed, kills=kills)
     json_line(found)
-    return exits.OK if found.cases == found.identical == args.cases and not found.misses else exits.FINDING
+    return exits.OK if found.cases == found.identical == cases and not found.misses else exits.FINDING
 
 
-@contextlib.contextmanager
-def _directory(given: Path | None) -> Iterator[Path]:
-    if given is None:
-        with tempfile.TemporaryDirectory(prefix="newsproof-selftest-") as made:
-            yield Path(made)
-        return
-    if given.exists() and any(given.iterdir()):
-        sys.exit(f"selftest: {given} is not empty: name a new directory")
-    given.mkdir(parents=True, exist_ok=True)
-    yield given
+def _refuse_filled(directory: Path | None) -> None:
+    if directory is not None and directory.exists() and any(directory.iterdir()):
+        raise ConfigError(f"{directory} is not empty: name a new directory with --data-dir")

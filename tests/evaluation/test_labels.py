@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.labels.label_file import KnownCase, Label, find_cases, read_labels, sample_labels
 from evaluation.labels.label_report import LabelledJudgement, LabelReport, report_of
-from evaluation.statistics import mean_of
+from evaluation.statistics.blocks import mean_of
 from schemas.errors import ConfigError, ContractError
 from streams.reputation.intervals import wilson
 
@@ -53,7 +53,7 @@ def test_csv_and_json_lines_say_the_same(tmp_path: Path) -> None:
 def test_a_file_without_a_source_takes_it_from_the_option(tmp_path: Path) -> None:
     file = written(tmp_path, "case,truth\nh1,partly\n")
     assert [(one.source, one.truth) for one in read_labels(file, source="ann").labels] == [("ann", "partly")]
-    with pytest.raises(ConfigError, match=r"names no source; add the column \(or say --source NAME\)"):
+    with pytest.raises(ConfigError, match=r"header lacks source: add the column \(or give --source NAME\)"):
         read_labels(file)
 
 
@@ -65,12 +65,12 @@ def test_every_wrong_line_is_named_and_nothing_is_taken(tmp_path: Path) -> None:
     said = str(caught.value)
     assert "nothing was imported, 6 lines are wrong" in said
     for expected in (
-        "line 2: truth 'maybe' is none of true, false, partly, unknown",
-        "line 3: it names no case",
-        "line 4: it names no source",
-        "line 5: when 'soon' is no time",
+        "line 2: truth 'maybe' must be one of true, false, partly, unknown",
+        "line 3: no case: give a case id",
+        "line 4: no source: say who",
+        "line 5: when 'soon' is not a time",
         "line 6: 2 fields instead of 4",
-        "line 8: ann labels h5 in line 7 already",
+        "line 8: ann already labels h5 in line 7",
     ):
         assert expected in said
 
@@ -79,10 +79,10 @@ def test_every_wrong_line_is_named_and_nothing_is_taken(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"case,source\nh,a\n", "names no truth"),
+        (b"case,source\nh,a\n", "its header lacks truth"),
         ("case,truth,source\nä,true,a\n".encode("latin-1"), "not UTF-8"),
-        (b'{"case": "h"\n', "line 1: no JSON"),
-        (b'{"case": "h1", "truth": "true", "source": "a"}\n[1]\n', "line 2: no JSON object"),
+        (b'{"case": "h"\n', "line 1: not JSON"),
+        (b'{"case": "h1", "truth": "true", "source": "a"}\n[1]\n', "line 2: not a JSON object"),
     ],
 )
 def test_what_is_no_file_of_labels_is_refused(tmp_path: Path, content: bytes, says: str) -> None:

@@ -34,12 +34,6 @@ def test_who_looks_as_each_day_closes_is_rarely_misled(heavy: bool) -> None:
     assert false_alarms(400, heavy=heavy, seed=1) <= 0.075
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("heavy", [False, True])
-def test_over_2000_nulls_the_false_alarms_stay_below_six_percent(heavy: bool) -> None:
-    assert false_alarms(2_000, heavy=heavy, seed=2) <= 0.06
-
-
 def test_an_ordinary_interval_looked_at_as_often_misleads_many_times_as_often() -> None:
     rng, misled = np.random.default_rng(3), 0
     beyond = [t_quantile(0.05, n - 1) for n in range(6, DAYS + 1)]

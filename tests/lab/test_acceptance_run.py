@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from lab.__main__ import app
 from lab.acceptance.measures import CaseMeasure, Measured
-from lab.acceptance.messages import MESSAGES, acceptance_news, ids_of
+from lab.acceptance.messages import MESSAGES, ids_of
 from lab.acceptance.run import live_question
 from lab.acceptance.targets import criteria, verdicts
 from newsproof.app import exits
@@ -60,30 +59,6 @@ def test_a_run_within_every_limit_meets_every_target() -> None:
     assert by_name["mean latency"] == pytest.approx(7.0)
     assert by_name["mean cost"] == pytest.approx(0.015)
     assert by_name["search success"] == 100.0
-
-
-@pytest.mark.parametrize(
-    ("measured", "target"),
-    [
-        (run(case(5.0, 0.05)), "mean cost"),
-        (run(case(5.0, 0.01, unpriced=1)), "mean cost"),
-        (run(case(8.0, 0.01)), "mean latency"),
-        (run(case(5.0, 0.01), seconds={**SECONDS, "recall": 1.0}), "mean recall"),
-        (run(case(5.0, 0.01), seconds={k: v for k, v in SECONDS.items() if k != "plan"}), "mean plan"),
-        (run(case(5.0, 0.01), case(5.0, 0.01, billed=3)), "search requests"),
-        (run(case(5.0, 0.01, requests=3, billed=0)), "search requests"),
-        (run(case(5.0, 0.01), answered=19), "search success"),
-    ],
-)
-def test_each_target_is_missed_by_its_own_figure_alone(measured: Measured, target: str) -> None:
-    assert missed(measured) == [target]
-
-
-def test_a_run_without_a_deep_message_meets_no_target_of_deep_messages() -> None:
-    assert missed(run(case(5.0, 0.01, path="preliminary"), seconds={}))[:2] == [
-        "mean cost",
-        "mean latency",
-    ]
 
 
 def test_requests_to_free_providers_count_only_where_none_is_billed() -> None:
@@ -136,25 +111,18 @@ def test_a_message_that_is_missing_meets_no_criterion() -> None:
     assert [(c.met, c.measured) for c in criteria(run())] == [(False, 0)] * 3
 
 
-def test_the_messages_are_of_every_kind_in_both_languages() -> None:
-    items = acceptance_news(datetime.now(UTC))
-    assert len({i.external_id for i in items}) == 16
-    assert {i.language for i in items} == {"zh", "en"}
-    assert {str(i.external_id).rpartition("-")[0] for i in items} >= {
-        "rumour",
-        "policy",
-        "hack",
-        "depeg",
-        "airdrop",
-        "macro",
-    }
-
-
 @pytest.mark.slow
-def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulated(tmp_path: Path) -> None:
-    done = newsproof("acceptance", "--json", module="lab", cwd=tmp_path)
+async def test_a_run_measures_every_message_is_simulated_and_uses_no_key(tmp_path: Path) -> None:
+    async with FakeServer(Say(status=500)) as server:
+        keys = {"GEMINI_API_KEY": "k", "TAVILY_API_KEY": "t"}
+        env = keys | {"GEMINI_BASE_URL": server.url, "TAVILY_BASE_URL": server.url}
+        done = await asyncio.to_thread(
+            newsproof, "acceptance", "--json", module="lab", cwd=tmp_path, env=env, timeout_s=600
+        )
+        assert server.requests == [], "a key alone makes no run paid"
     assert done.returncode in (exits.OK, exits.FINDING), done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
+    assert report["max_cost_usd"] is None
     assert report["mode"].startswith("SIMULATED") and "SIMULATED" in done.stderr
     assert (report["messages"], report["failed"]) == (16, 0)
     assert {c["message"] for c in report["cases"] if c["path"] == "deep"} >= {
@@ -233,33 +201,6 @@ async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
     assert report["billed_requests"] == report["requests"] == billed
     assert (report["searches"], report["max_cost_usd"], report["unpriced_calls"]) == (billed, 0.05, 0)
     assert processes_in(tmp_path) == []
-
-
-@pytest.mark.long
-@pytest.mark.slow
-async def test_a_live_run_with_money_enough_says_whether_each_criterion_holds(tmp_path: Path) -> None:
-    report, billed, _ = await live_run(tmp_path, "1")
-    assert report["billed_requests"] == billed
-    assert report["cost_usd"] == pytest.approx(0.008 * billed)
-    assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
-
-
-@pytest.mark.long
-@pytest.mark.slow
-async def test_a_key_alone_makes_no_run_paid(tmp_path: Path) -> None:
-    async with FakeServer(Say(status=500)) as server:
-        env = {
-            "GEMINI_API_KEY": "k",
-            "GEMINI_BASE_URL": server.url,
-            "TAVILY_API_KEY": "t",
-            "TAVILY_BASE_URL": server.url,
-        }
-        done = await asyncio.to_thread(
-            newsproof, "acceptance", "--json", module="lab", cwd=tmp_path, env=env, timeout_s=600
-        )
-        assert server.requests == []
-    report = json.loads(done.stdout.splitlines()[-1])
-    assert report["mode"].startswith("SIMULATED") and report["max_cost_usd"] is None
 
 
 def test_a_cost_that_pays_no_triage_is_refused_before_anything_starts() -> None:

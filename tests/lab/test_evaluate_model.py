@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from agents.tables import load_tables
-from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from lab.eval.evaluate import read_case
 from lab.eval.model import evaluate_by_model
@@ -53,15 +52,6 @@ async def test_what_the_critique_says_is_what_counts() -> None:
     assert [c.fields["denied"].got for c in judged.per_case] == [True, False]
 
 
-async def test_a_server_that_runs_already_is_asked_where_the_settings_name_it() -> None:
-    async with ScriptedServer() as server:
-        named = SETTINGS.model_copy(update={"newsproof_mode": "simulated", "scripted_model_url": server.url})
-        judged = await evaluate_by_model([(n, read_case(line)) for n, line in cases()], SNAPSHOT, named)
-        assert judged.model is not None
-        assert server.asked.total() == judged.model.calls
-        assert set(server.asked) == {"critique", "synthesize"}
-
-
 async def test_a_model_that_refuses_leaves_a_case_without_a_signal_and_it_is_named() -> None:
     one = [(1, read_case(cases()[0][1]))]
     async with FakeServer(error(401, "no such key")) as server:
@@ -79,5 +69,3 @@ def test_the_command_says_that_nobody_but_a_script_judged(tmp_path: Path) -> Non
     assert done.returncode == exits.OK, done.stderr
     assert "SCRIPTED" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["model"]["mode"] == "simulated"
-    rules = newsproof("eval", str(GIVEN), "--json", module="lab", cwd=tmp_path)
-    assert "model" not in json.loads(rules.stdout.splitlines()[-1])

@@ -24,7 +24,7 @@ from tests.test_frozen_surfaces import FROZEN, keys_of
 def test_help_lists_every_command_of_the_lab(tmp_path: Path) -> None:
     done = newsproof("--help", cwd=tmp_path, module="lab")
     assert done.returncode == exits.OK
-    for name in ("eval", "acceptance", "chaos", "hostile", "bench", "outage", "selftest", "follow"):
+    for name in ("eval", "acceptance", "chaos", "hostile", "bench", "outage", "selftest"):
         assert f"\n  {name} " in done.stdout
 
 
@@ -44,7 +44,6 @@ def test_the_page_of_the_lab_is_up_to_date() -> None:
         (["bench", "nonsense"], "nonsense"),
         (["outage", "nonsense"], "nonsense"),
         (["selftest", "--cases", "many"], "--cases"),
-        (["follow", "--nonsense"], "--nonsense"),
     ],
 )
 def test_wrong_arguments_end_with_2_and_are_named(arguments: list[str], says: str) -> None:

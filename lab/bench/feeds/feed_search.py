@@ -36,7 +36,7 @@ SOURCES = (
 )  # fmt: skip
 
 
-async def feeds(items: int, seed: int) -> list[Figure]:
+async def feeds(items: int = 20_000, seed: int = 1) -> list[Figure]:
     """Write the items, then index them and search for each item of the sample news."""
     async with world() as w:
         async with w.address.producer(linger_ms=5) as producer:

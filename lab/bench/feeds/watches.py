@@ -179,7 +179,7 @@ class _Run:
 OPENING = WIRE_NAMES[InvestigationAsked]
 
 
-async def watches(seed: int) -> list[Figure]:
+async def watches(seed: int = 1) -> list[Figure]:
     """Return the results of a run with this seed.
 
     Raises:

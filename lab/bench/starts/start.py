@@ -26,7 +26,7 @@ from newsproof.app.processes.supervisor import environment_of
 from newsproof.app.processes.targets import targets_in
 from newsproof.app.servers import servers
 
-CASES = (10_000, 100_000)
+FEW, CASES = 10_000, 100_000
 PER = 100_000
 """Slopes are per this many cases."""
 _LOOK_S = 0.1
@@ -49,14 +49,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     stall_ms: float
 
 
-async def start(*sizes: int) -> list[Figure]:
-    """Measure both starts after each number of cases, and the additional cost per 100,000 cases."""
-    sizes = sizes or CASES
+async def start(cases: int = CASES) -> list[Figure]:
+    """Measure both starts after ``FEW`` and after so many cases, and the additional cost per 100,000 cases."""
     figures: list[Figure] = []
     of_size: dict[int, tuple[Start, Start]] = {}
-    for cases in sorted(sizes):
-        first, again = of_size[cases] = await _starts(cases)
-        figures += _figures(f"after {cases:,} cases", again) + _figures(f"first start after {cases:,} cases", first)
+    for size in sorted({FEW, cases}):
+        first, again = of_size[size] = await _starts(size)
+        figures += _figures(f"after {size:,} cases", again) + _figures(f"first start after {size:,} cases", first)
     if len(of_size) > 1:
         few, many = min(of_size), max(of_size)
         for name, one in (("restart", 1), ("first start", 0)):

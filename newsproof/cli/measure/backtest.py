@@ -216,7 +216,7 @@ async def _run(
 
 def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
     from evaluation.compare.code_identity import code_change
-    from evaluation.compare.run_rows import option_of_log
+    from evaluation.declared import option_of_log
     from evaluation.runs.backtest import summary_of
 
     if as_json:
@@ -291,17 +291,17 @@ def show_verified(found: VerifyResult) -> None:
         table(
             ("case", "status", "first differs at", "reason"),
             [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
-            title="Cases that did not come out as recorded",
+            title="Cases that differ from the recording",
         )
     say_result(
-        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
-        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
+        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded: {counted(found.calls, 'call')}, "
+        f"{counted(found.misses, 'miss')}, {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} of later information refused."
     )
     if found.diverged > found.cases - found.identical:
-        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
+        say_result(f"In {counted(found.diverged, 'case')} some event before the signal differs from the recording.")
     if found.other_rules:
         say_result(
-            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
+            f"{counted(found.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
             "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
         )
     if not found.cases:

@@ -217,6 +217,6 @@ def print_view(view: CalibrationView) -> None:
 def in_words(target: str) -> str:
     """Return a target in words."""
     if target == STOOD:
-        return "stands 14 days"
+        return "the claim stands for 14 days"
     seconds = int(target.partition(":")[2])
-    return f"moves 10 bp in {_IN_WORDS.get(seconds) or counted(seconds, 'second')}"
+    return f"the price moves 10 bp within {_IN_WORDS.get(seconds) or counted(seconds, 'second')}"

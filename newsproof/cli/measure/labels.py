@@ -58,7 +58,7 @@ def import_(
     from evaluation.labels.label_file import read_labels, sample_labels
 
     if (file is not None) == sample:
-        raise ConfigError("say where labels come from: a CSV or JSONL file, or --sample (one of them)")
+        raise ConfigError("give either a CSV or JSONL file of labels, or --sample")
     labels = sample_labels() if file is None else read_labels(file, source=source)
     done = run(import_labels(of(ctx), labels, skip_unknown=skip_unknown))
     json_line(done) if as_json else print_import(done)
@@ -153,7 +153,9 @@ async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown
 
 def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
     """Refuse names of no or several cases, and two labels by one source for one case under different names."""
-    wrong = [f"line {one.line}: {one.case!r:.60} may be {', '.join(ids)}" for one, ids in found.ambiguous]
+    wrong = [
+        f"line {one.line}: {one.case!r:.60} matches several cases: {', '.join(ids)}" for one, ids in found.ambiguous
+    ]
     if not skip_unknown:
         wrong += [f"line {one.line}: no case has the name {one.case!r:.60}" for one in found.unknown]
     first: dict[tuple[str, str], int] = {}
@@ -164,7 +166,7 @@ def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
     if not wrong:
         if not found.cases:
             raise ConfigError(
-                f"{file.name}: no case has any of its {len(found.unknown)} names, so nothing was imported; {_NAMES}"
+                f"{file.name}: nothing was imported, because none of its {len(found.unknown)} names is that of a case; {_NAMES}"
             )
         return
     listed = "".join(f"\n  {one}" for one in wrong[:_MAX_LISTED])
@@ -230,7 +232,7 @@ def print_report(found: LabelReport) -> None:
     scores = (("all", found.all), ("buy or sell", found.acted))
     table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
     say_result(
-        "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see outcomes."
+        "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see `newsproof outcomes`."
     )
 
 

@@ -116,7 +116,7 @@ async def import_(
     )
 
     if sum((file is not None, exchange is not None, sample)) != 1:
-        raise ConfigError("say where prices come from: a file, --exchange ID, or --sample (one of them)")
+        raise ConfigError("give one of these: a price file, --exchange ID, or --sample")
     wanted = CaseSelection(
         since=EARLIEST if since is None else parse_time("--from", since),
         until=LATEST if until is None else parse_time("--to", until),
@@ -158,7 +158,7 @@ async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
     from newsproof.cli.measure.price_imports import CHANGED_BY, compute_again
 
     found = await compute_again(invocation)
-    json_line(found) if as_json else _say_changes(found, CHANGED_BY, "The recomputation changes")
+    json_line(found) if as_json else _say_changes(found, CHANGED_BY, "This computation")
 
 
 @group.command()
@@ -206,14 +206,15 @@ def print_preview(found: Preview) -> None:
             f"{counted(sum(one.bars for one in alike), 'bar')} overlap with earlier imports ({len(alike)} markets and imports) and differ "
             f"by {max(one.largest for one in alike):.4%} at most"
         )
-    _say_changes(found.changes, found.changed_by, "This import changes")
+    _say_changes(found.changes, found.changed_by, "This import")
 
 
 def _say_changes(of: Changes, share: float, begin: str) -> None:
-    say_result(
-        f"{begin}: {of.new:,} new outcomes; of {of.known:,} known ones, {of.gone:,} are removed and {of.moved:,} get other prices, "
-        f"{of.beyond:,} of them by more than {share:.2%} of the entry price"
+    known = (
+        f"; of {of.known:,} known ones, {of.gone:,} are removed and {of.moved:,} change, {of.beyond:,} of them by more than "
+        f"{share:.2%} of the entry price"
     )
+    say_result(f"{begin}: {counted(of.new, 'new outcome')}{known if of.known else ''}")
     for source, outcomes in sorted(of.gone_before_bars.items()):
         say_result(
             f"{source} loses {counted(outcomes, 'outcome')} from a version that did not store prices: import it again"
@@ -264,5 +265,5 @@ def print_removed(found: Removed) -> None:
     """Print what a removal changed, and the imports that remain."""
     versions = ", ".join(str(version) for version in found.versions)
     say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
-    _say_changes(found.changes, found.changed_by, "The removal changes")
+    _say_changes(found.changes, found.changed_by, "This removal")
     say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")

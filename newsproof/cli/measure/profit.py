@@ -114,10 +114,10 @@ def _print_profit(report: ProfitReport, name: str) -> None:
     rows = [
         ("profit", f"{f.profit:+,.2f}", f"dollars after costs; {f.gross_profit:+,.2f} before {f.fees:,.2f} of fees"),
         ("win rate", figure_text(f.win_rate, ".1%"), "trades with a profit after costs, of those with a profit or a loss"),
-        ("Sharpe", figure_text(f.sharpe), f"a year of 365 days, from {counted(f.days, 'day')}; standard error {figure_text(f.sharpe_error)}"),
+        ("Sharpe", figure_text(f.sharpe), f"annualized (365 days), from {counted(f.days, 'day')}; standard error {figure_text(f.sharpe_error)}"),
         ("max drawdown", f"{f.max_drawdown:,.2f}", f"dollars; at most {f.max_drawdown_share:.2%} of the peak before it"),
-        ("turnover", f"{f.turnover:.2f}", "value of all fills, times the capital"),
-        ("exposure", f"{f.exposure_mean:.2%}", f"open stakes by the capital, mean over time; {f.exposure_max:.2%} at most"),
+        ("turnover", f"{f.turnover:.2f}", "value of all fills, as a multiple of the capital"),
+        ("exposure", f"{f.exposure_mean:.2%}", f"open stakes as a share of the capital, mean over time; at most {f.exposure_max:.2%}"),
     ]  # fmt: skip
     acted = report.signals - report.observed
     title = (

@@ -187,8 +187,8 @@ def _print_power(found: Comparison, every: Sequence[Power], *, as_json: bool) ->
         for one in every
         if one.cases
     ]
-    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences that such a sample shows 4 times in 5, at 5 %"
+    columns = ("metric", "detectable", "cases", "blocks", "wanted", "blocks needed", "cases needed", "")
+    title = f"{found.name_a} against {found.name_b}: differences detected with a probability of 80 % (tests at 5 %)"
     figures_table(columns, rows, title=title, right=columns[1:-1])
     say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")
 
@@ -247,7 +247,7 @@ async def show(
 
 
 async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
-    """List every look at the results of a changed prompt or model, and what it may claim.
+    """List every look at the results of a changed prompt or model, and how its p-values are corrected.
 
     A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report`. The same look at the same data is listed once.
     """
@@ -263,7 +263,7 @@ async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
         "candidate": lambda one: " ".join(c[:8] for c in one.candidates),
         "cases": "cases",
         "earlier": "earlier",
-        "may claim": lambda one: "no" if one.tuned else f"p x {one.factor}" if one.earlier else "yes",
+        "p-values": lambda one: "none" if one.tuned else f"x {one.factor}",
         "options": "options",
     }
     Sheet.of(looks, columns, title=counted(len(looks), "look")).show(as_json=as_json, piped=UNWRAPPED)
@@ -300,15 +300,15 @@ def _print_watch(seen: WatchResult, live: str) -> None:
 
     rows = [
         ("candidate minus live", describe_delta(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
-        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
-        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %; valid at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed blocks; the first interval needs {seen.first_block}, and the newest block is still open"),
         ("cases", f"{seen.cases}", "measured, open blocks included"),
     ]  # fmt: skip
     table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} compared with {live}", right=("",))
     if seen.sides:
         say_result(f"{seen.sides[0].upper()}{seen.sides[1:]}.")
     if seen.code_change:
-        say_result(f"! {seen.code_change}; a difference may not be due to the prompt alone")
+        say_result(f"! {seen.code_change}; a difference may be due to the code")
     say_result(f"Verdict: {describe_watch(seen)}.")
     if seen.stop:
         say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")

@@ -259,7 +259,7 @@ async def report(
     Raises:
         PermanentError: ClickHouse refuses a query.
     """
-    from evaluation.statistics import share_interval
+    from evaluation.statistics.blocks import share_interval
     from newsproof.report.data import read_report
     from newsproof.report.text_report import print_report_of
 

@@ -31,7 +31,7 @@ from evaluation.prices.study_report import (
     points_of,
     study_report,
 )
-from evaluation.statistics import share_interval
+from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import engine_words
 from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements

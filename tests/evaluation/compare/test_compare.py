@@ -35,14 +35,10 @@ def eight(**changes: Any) -> list[ComparedCase]:
     return [case(name, **changes) for name in EIGHT]
 
 
-def test_a_run_beside_itself_is_identical_and_costs_nothing_that_could_be_told() -> None:
+def test_a_run_beside_itself_is_identical_and_spends_nothing() -> None:
     found = compare(run("A", eight()), run("B", eight()), after({3600: ROSE}))
     assert found.verdict == "identical: B equals A in all 8 cases"
     assert (found.flips, found.differences, found.changed_texts) == ((), (), 0)
-    for name in ("cost", "latency"):
-        nothing = metric(found, name)
-        assert (nothing.a, nothing.b, nothing.delta, nothing.low, nothing.p) == (None,) * 5
-        assert (nothing.verdict, nothing.note) == ("not measured", "nothing was executed")
     assert {m.verdict for m in found.metrics if m.a is not None} == {"identical"}
     assert [s.cost_usd for s in found.spend] == [None, None]
     assert [s.avoided_cost_usd for s in found.spend] == [Decimal("0.016")] * 2
@@ -53,7 +49,7 @@ def test_scores_of_two_runs_by_hand() -> None:
     b = [case(n, confidence=0.8, signal_hash=2) for n in "abcdefh"]
     b.append(case("g", confidence=0.8, action="sell", direction="short", verdict="likely", signal_hash=2))
     found = compare(run("A", eight()), run("B", b), after({3600: ROSE}))
-    hits, brier, ece = (metric(found, f"{name}@1h") for name in ("hit_rate", "brier", "ece"))
+    hits, brier = (metric(found, f"{name}@1h") for name in ("hit_rate", "brier"))
     assert (hits.a, hits.b, hits.delta) == (0.75, 0.875, 0.125)
     # One block of eight differs: with a random sign its t is as large in every draw.
     assert (hits.p, hits.note) == (1.0, "few blocks: 8 days")
@@ -64,7 +60,9 @@ def test_scores_of_two_runs_by_hand() -> None:
     assert profit.delta == pytest.approx(0.02 / 8)
     assert brier.a == pytest.approx((6 * 0.16 + 2 * 0.36) / 8)
     assert brier.b == pytest.approx((7 * 0.04 + 1 * 0.64) / 8)
-    assert (ece.a, ece.b) == (pytest.approx(abs(0.6 - 0.75)), pytest.approx(abs(0.8 - 0.875)))
+    # Calibration counts each run's orders in bins: one bin each here.
+    assert [one.parts.brier for one in found.calibration] == [pytest.approx(brier.a), pytest.approx(brier.b)]
+    assert [one.parts.ece for one in found.calibration] == [pytest.approx(0.75 - 0.6), pytest.approx(0.875 - 0.8)]
     assert (hits.cases, hits.blocks) == (8, 8)
     assert metric(found, "confidence").delta == pytest.approx(0.2)
     assert (metric(found, "action_flips").b, metric(found, "action_rate").delta) == (0.125, 0.0)
@@ -88,23 +86,20 @@ def test_a_signal_without_a_verdict_is_no_flip_of_it() -> None:
     assert metric(none, "verdict_flips").note == "no case has a verdict in both: signals of schema 1 have none"
 
 
-def test_repeats_have_the_verdict_of_the_majority() -> None:
-    said = [case("a", repeat=n, verdict=word) for n, word in enumerate(("likely", "refuted", "refuted"))]
-    found = compare(run("A", [*said, case("b")]), run("B", [case("a", verdict="refuted"), case("b")]))
-    assert found.verdict_flips == ()
-
-
 def test_a_price_that_did_not_move_is_neither_hit_nor_miss_and_observing_says_nothing() -> None:
     rows = [*eight(), case("i"), case("j", action="observe", direction="long")]
     found = compare(run("A", rows), run("B", rows), after({300: ROSE | {"i": 0.0, "j": 0.5}}))
     hits = metric(found, "hit_rate@5m")
     assert (hits.cases, hits.a) == (8, pytest.approx(6 / 8))
-    assert metric(found, "hit_rate@1h").note == "no outcomes at 1h: import prices with `newsproof outcomes import`"
+    assert (
+        metric(found, "hit_rate@1h").note
+        == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
+    )
 
 
 def test_repeats_are_averaged_per_case_and_the_action_is_the_majoritys() -> None:
     a = [
-        case("a", repeat=0, confidence=0.2, action="observe", direction="neutral"),
+        case("a", repeat=0, confidence=0.2, action="observe", direction="neutral", verdict="likely"),
         case("a", repeat=1, confidence=0.4),
         case("a", repeat=2, confidence=0.9),
         *(case(n) for n in "bcdefgh"),
@@ -118,35 +113,21 @@ def test_repeats_are_averaged_per_case_and_the_action_is_the_majoritys() -> None
     # Repeats that named a direction: (0.6² + 0.1²) / 2 for case a.
     expected = ((0.36 + 0.01) / 2 + 5 * 0.16 + 2 * 0.36) / 8
     assert metric(found, "brier@1h").a == pytest.approx(expected)
-    assert found.comparability.a.repeats == 3
-    shown = next(change for change in [*found.differences] if change.case_id == "a") if found.differences else None
-    assert shown is None or shown.repeat_a == 1
+    assert (found.comparability.a.repeats, found.verdict_flips) == (3, ())
 
 
-def test_cost_and_latency_are_of_executed_calls_alone_and_only_where_they_are_alike() -> None:
+def test_the_full_cost_is_that_of_executed_and_reused_calls_and_an_unknown_price_is_not_free() -> None:
     a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
     b = [case(n, **called("0.003", 250.0)) for n in "abcdef"] + [case("g", **called("0.1", 9.0, calls=2)), case("h")]
     found = compare(run("A", a), run("B", b))
-    assert (metric(found, "cost").cases, metric(found, "cost").delta) == (6, pytest.approx(0.002))
-    assert (metric(found, "latency").cases, metric(found, "latency").delta) == (6, 150.0)
     # Without a recording: 0.003 six times, 0.1, 0.002 of what was reused.
     assert metric(found, "full_cost").b == pytest.approx((6 * 0.003 + 0.1 + 0.002) / 8)
     assert (found.spend[1].executed, found.spend[1].reused, found.spend[1].cost_usd) == (8, 4, Decimal("0.118"))
-
-
-def test_a_call_of_unknown_price_makes_the_case_unpriced_not_free() -> None:
-    a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
-    b = [case(n, **called("0.001", 100.0) | {"unpriced_calls": 1}) for n in EIGHT]
-    found = compare(run("A", a), run("B", b))
-    assert (metric(found, "cost").b, metric(found, "full_cost").b) == (None, None)
-    assert metric(found, "cost").note == "the price or latency of a call is unknown in every case"
-    assert found.spend[1].unpriced_calls == 8
-
-
-def test_calls_in_one_run_only_are_not_compared_with_none() -> None:
-    found = compare(run("A", [case(n, **called("0.001", 9.0)) for n in EIGHT]), run("B", eight()))
-    assert metric(found, "cost").note == "nothing was executed in B; full_cost compares the cost without a recording"
-    assert metric(found, "full_cost").delta == pytest.approx(0.001)
+    unpriced = compare(run("A", a), run("B", [msgspec.structs.replace(row, unpriced_calls=1) for row in a]))
+    assert (metric(unpriced, "full_cost").b, metric(unpriced, "full_cost").note) == (
+        *(None, "no case has a fully known cost"),
+    )
+    assert unpriced.spend[1].unpriced_calls == 8
 
 
 def test_what_did_not_work_is_counted_and_left_out() -> None:
@@ -165,15 +146,17 @@ def test_what_did_not_work_is_counted_and_left_out() -> None:
     assert (counts.a.missing, counts.b.missing) == (1, 12)
     assert any(warning.startswith("run B is running and may grow") for warning in found.warnings)
     assert (counts.only_a, counts.only_b) == (3, 0)
-    assert "run B: 4 cases did not work in all repeats; their result is counted both ways" in found.warnings
+    assert "run B: 4 cases did not complete in all repeats: counted at both extremes" in found.warnings
     assert {(t.path_a, t.path_b): t.cases for t in counts.transitions} == {
         ("checked", "checked"): 5,
         **{("checked", how): 1 for how in ("miss", "failed", "refused")},
     }
     # What cannot be bounded is not measured; a share is, at both ends of what the three may have said.
     # The case that failed in one of two repeats is half known.
-    assert metric(found, "full_cost").note == (
-        "4 of its cases did not complete in both runs, and their result has no bounds"
+    assert metric(found, "full_cost").note == ("4 cases did not complete in both runs, and this metric has no bounds")
+    assert (
+        metric(found, "hit_rate@1h").note
+        == "no outcomes at this horizon: import prices with `newsproof outcomes import`"
     )
     acts = metric(found, "action_rate")
     assert (acts.a, acts.b, acts.delta) == (1.0, None, None)
@@ -210,14 +193,6 @@ def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> Non
     )
 
 
-def test_a_case_lies_in_the_block_of_its_own_day_whatever_its_story() -> None:
-    def told(sure: float) -> list[ComparedCase]:
-        return [case(f"{n}", story="one", confidence=sure, knowable_ms=n * DAY_MS) for n in range(8)]
-
-    confidence = metric(compare(run("A", told(0.6)), run("B", told(0.7))), "confidence")
-    assert (confidence.cases, confidence.blocks, confidence.verdict) == (8, 8, "higher")
-
-
 def test_longer_horizons_are_secondary_with_blocks_of_their_own() -> None:
     names = days(100, 2)
     rng = np.random.default_rng(2)
@@ -234,7 +209,7 @@ def test_longer_horizons_are_secondary_with_blocks_of_their_own() -> None:
     assert (found.primary.label, roles["profit@24h"]) == ("profit@24h", ("primary", "better"))
     assert 50 <= found.primary.blocks <= 51
     assert (roles["profit@7d"], metric(found, "profit@7d").blocks) == (("secondary", "better"), 8)
-    assert "untestable: 2 blocks of 60 days, and a test needs 6" in metric(found, "profit@30d").note
+    assert "too few for a test: 2 blocks of 60 days; 6 are needed" in metric(found, "profit@30d").note
     assert found.verdict.startswith("profit@24h (primary) is better in B")
 
 
@@ -248,7 +223,7 @@ def test_days_that_depend_too_strongly_are_refused_in_the_words_of_the_verdict()
         b.append(case(name, **at, confidence=0.6 + 0.01 * mood))
     found = metric(compare(run("A", a), run("B", b)), "confidence")
     assert (found.p, found.verdict) == (None, "not distinguishable")
-    assert "neighbouring days depend on each other" in found.note and found.note.startswith("untestable: ")
+    assert "neighbouring days depend on each other" in found.note and found.note.startswith("too few for a test: ")
 
 
 def test_cases_of_one_day_are_one_observation_however_many_stories_they_tell() -> None:
@@ -264,7 +239,7 @@ def test_too_few_days_are_said_and_nothing_is_tested() -> None:
     rows = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS) for n in range(200)]
     surer = [case(f"{n}", knowable_ms=(n % 5) * DAY_MS, confidence=0.9) for n in range(200)]
     found = compare(run("A", rows), run("B", surer), after({3600: {f"{n}": 0.01 for n in range(200)}}))
-    assert metric(found, "confidence").note == "untestable: 5 days, and a test needs 6"
+    assert metric(found, "confidence").note == "too few for a test: 5 days; 6 are needed"
     assert {m.p for m in found.metrics} == {None} and {m.low for m in found.metrics} == {None}
     assert found.verdict.startswith(
         "profit (primary) is the same in every case; no secondary metric is tested; 200 of 200"
@@ -328,7 +303,7 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     # A difference has to pass the gap between the ends before it shows.
     assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
     assert gate_status(found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
-    assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
+    assert metric(found, "full_cost").verdict == "not measured"
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
     assert "and 30 completed in one run only" in found.verdict
 
@@ -342,7 +317,7 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
-    assert "1 cases are not known in both runs; their result is counted both ways" in found.primary.note
+    assert "1 case without a known result in both runs: counted at both extremes" in found.primary.note
     assert "sign test" not in found.primary.note, "at one extreme of what is not known it would be no finding"
 
 
@@ -382,7 +357,7 @@ def test_profit_less_what_the_market_did_is_of_the_cases_with_a_beta() -> None:
     assert (less.role, less.cases, less.verdict) == ("secondary", 50, "worse")
     assert (less.a, less.b) == (pytest.approx((0.01 - 0.002) / 2), pytest.approx((-0.01 - 0.002) / 2))
     assert less.p_holm is not None and less.p is not None and less.p_holm > less.p
-    assert "10 cases without a beta are left out: is_benchmark 5, no_beta 5" in less.note
+    assert "without 10 cases that have no beta: is_benchmark 5, no_beta 5" in less.note
     assert found.primary.a == pytest.approx((25 * 0.06 + 10 * 0.05) / 60 - 0.002 * 35 / 60)
     # What B missed it may have won or lost, as far as the asset moved against the market.
     gone = [case(row.case_id, **at, asset="SOL", status="miss", has_signal=0, action="") if n == 0 else row
@@ -406,7 +381,7 @@ def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() ->
     assert (found.cases, found.a, found.b) == (8, 0.0, None)
     assert found.delta_low == pytest.approx((6 * 0.018 - 0.25 - 0.002) / 8), "a withdrawn trade earns nothing"
     assert found.delta_high == pytest.approx((6 * 0.018 + 0.25 - 0.002) / 8)
-    assert "1 cases that one run acts on have no price and are counted both ways" in found.note
+    assert "1 case without a price, on which the runs act differently: counted at both extremes" in found.note
 
 
 def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_nothing_is_identical() -> None:
@@ -419,7 +394,7 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     assert (one.verdict, one.cases, one.note) == (
         "equal",
         8,
-        "few blocks: 8 days; 1 cases with the same trade in both have no price: their difference is 0",
+        "few blocks: 8 days; 1 case without a price, on which both runs make the same trade: difference 0",
     )
     blind = compare(run("A", rows), run("B", sold))
     assert (blind.primary.verdict, blind.primary.note) == (
@@ -470,15 +445,6 @@ def test_a_missed_signal_may_have_had_any_horizon() -> None:
     assert fixed.delta_low == pytest.approx((-0.0003 - 0.002) / 4 - (0.0003 - 0.002))
 
 
-def test_one_failed_case_is_no_outcome() -> None:
-    a, b = eight(), [*(case(n) for n in "abcdefg"), case("h", status="failed", has_signal=0)]
-    found = metric(compare(run("A", a), run("B", b)), "hit_rate@1h")
-    assert (found.verdict, found.note) == (
-        "not measured",
-        "no outcomes at 1h: import prices with `newsproof outcomes import`",
-    )
-
-
 def test_harm_in_one_half_and_help_in_the_other_is_shown_by_segment() -> None:
     rng = np.random.default_rng(9)
     names = days(40, 4)
@@ -498,22 +464,7 @@ def test_harm_in_one_half_and_help_in_the_other_is_shown_by_segment() -> None:
     assert found.primary.verdict == "not distinguishable"
     (kind,) = (one for one in found.segments if one.name == "source")
     assert kind.differs and {s.value: s.verdict for s in kind.segments} == {"wire": "better", "blog": "worse"}
-    assert "; it differs by source (better for wire; worse for blog); " in found.verdict
-
-
-def test_the_brier_score_falls_into_its_parts() -> None:
-    rng = np.random.default_rng(3)
-    names = days(10, 10)
-    came = {name: float(rng.choice([-0.01, 0.01], p=[0.3, 0.7])) for name, _ in names}
-    rows = [case(name, **at, confidence=float(rng.uniform(0.4, 0.9))) for name, at in names]
-    found = compare(run("A", rows), run("B", rows), after({3600: came}))
-    parts = found.calibration[0].parts
-    assert parts.brier == pytest.approx(metric(found, "brier@1h").a)
-    assert parts.brier == pytest.approx(
-        parts.reliability - parts.resolution + parts.uncertainty + parts.within_bins, abs=1e-15
-    )
-    hits = np.array([came[name] > 0 for name, _ in names])
-    assert parts.uncertainty == pytest.approx(hits.mean() * (1 - hits.mean()))
+    assert "; profit differs by source (better for wire; worse for blog); " in found.verdict
 
 
 def test_another_primary_metric_is_tested_alone_and_profit_joins_the_others() -> None:
@@ -607,6 +558,6 @@ def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
     b = [row if row.action == "buy" else msgspec.structs.replace(row, action="buy", asset="P") for row in a]
     found = compare_runs(run("A", a), run("B", b), returns)
     assert (found.primary.verdict, found.primary.reversible) == ("not distinguishable", True)
-    assert found.primary.note.startswith("held back: one block")
-    assert "the difference is above 0 in 14 of 14 blocks that differ (sign test p 0.000)" in found.primary.note
+    assert found.primary.note.startswith("not called better: one block")
+    assert "the difference is above 0 in 14 of the 14 blocks that differ (sign test: p 0.000)" in found.primary.note
     assert "one bad block would reverse it" in found.verdict

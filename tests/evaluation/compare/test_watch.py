@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evaluation.compare.comparison import growing_warning
-from evaluation.compare.run_rows import Returns, RunRows, StopWhen, Watch, looks_up_misses
+from evaluation.compare.run_rows import Returns, RunRows, looks_up_misses
 from evaluation.compare.watch import (
     Differences,
     WatchResult,
@@ -21,6 +21,7 @@ from evaluation.compare.watch import (
     parse_watch,
     watch_result,
 )
+from evaluation.declared import StopWhen, Watch
 from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
@@ -81,9 +82,7 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
 
 
 def test_days_that_may_depend_on_each_other_are_too_few_for_longer() -> None:
-    assert "13 days may depend on each other, so that they say as much as 3.7" in describe_watch(
-        seen("profit@4h", [0.3] * 14)
-    )
+    assert "13 days may depend on each other and count as only 3.7" in describe_watch(seen("profit@4h", [0.3] * 14))
     # A metric of the case has the run's moods in each day, and moods that last for weeks do not show in the first ones.
     assert seen("confidence", [0.3] * 20).verdict == "too early"
     assert seen("confidence", [0.3] * 60).verdict == "higher"
@@ -93,7 +92,7 @@ def test_days_that_depend_on_each_other_for_weeks_cannot_be_tested_and_stop_no_r
     fortnights = seen("confidence", [0.3 + 0.1 * (n // 14 % 2) for n in range(60)], stop_when="either")
     assert (fortnights.verdict, fortnights.low, fortnights.stop) == ("untestable", None, False)
     assert describe_watch(fortnights).startswith(
-        "untestable: 59 days depend on each other too strongly, so that they say as much"
+        "untestable: 59 days depend on each other too strongly and count as only"
     )
     assert describe_watch(fortnights).endswith("watch a profit in another run, or wait for many more days")
 
@@ -101,8 +100,8 @@ def test_days_that_depend_on_each_other_for_weeks_cannot_be_tested_and_stop_no_r
 def test_better_is_held_while_one_bad_block_would_reverse_it() -> None:
     pennies = seen("profit@24h", [0.005] * 20, spread=0.001, exposed=True, shock=0.2, stop_when="better")
     assert (pennies.verdict, pennies.held, pennies.stop) == ("not yet distinguishable", True, False)
-    assert "held back: one bad block would reverse it" in describe_watch(pennies)
-    assert pennies.sides.startswith("the difference is above 0 in 19 of 19 blocks that differ (sign test p 0.000)")
+    assert "not called better: one bad block would reverse it" in describe_watch(pennies)
+    assert pennies.sides.startswith("the difference is above 0 in 19 of the 19 blocks that differ (sign test: p 0.000)")
     assert seen("profit@24h", [0.05] * 20, exposed=True, shock=0.2).verdict == "better"
     assert seen("profit@24h", [-0.005] * 20, spread=0.001, exposed=True, shock=0.2).verdict == "worse"
 
@@ -170,7 +169,7 @@ def test_a_metric_that_cannot_be_watched_is_refused_with_those_that_can(written:
 
 
 def test_a_profit_at_each_signals_own_horizon_would_take_years_and_is_refused() -> None:
-    with pytest.raises(ConfigError, match="ten blocks would take 600"):
+    with pytest.raises(ConfigError, match="ten blocks would then take 600 days"):
         parse_metric("profit")
 
 

@@ -25,10 +25,8 @@ from evaluation.prices.study import (
     hourly,
     study_of,
 )
-from evaluation.prices.study_report import GROUP_COLUMNS
 from evaluation.prices.trades import TradeRules
 from infra.market.outcomes.markets import Markets
-from newsproof.report.charts.study import offset
 from schemas.prices import PriceSeries
 from tests.evaluation.prices.price_paths import DAY, MINUTE, START, bars, order
 
@@ -213,11 +211,6 @@ def test_groups_have_their_events_and_the_others_are_counted() -> None:
 
 def test_no_event_is_no_curve() -> None:
     assert study_of([], dimensions=("verdict",)) == Study(events=0, measured=0, left_out={}, raw_only={}, groups=())
-
-
-def test_the_table_of_a_study_names_an_offset_as_its_chart_does() -> None:
-    assert GROUP_COLUMNS[4:] == ("-1 h", "-15 min", "+5 min", "+1 h", "+4 h", "+24 h")
-    assert (offset(-60), offset(0), offset(90)) == ("-1 h", "0", "+90 min")
 
 
 @pytest.mark.parametrize("within_s", [600.0, 900.0, 3_600.0])

@@ -127,7 +127,7 @@ def test_live_signals_are_traded_after_costs_and_every_other_is_counted(database
     assert report["figures"]["profit"] == "115.88"
     assert report["equity"] == [{"day": "2026-03-01", "equity": "10115.88"}]
     assert report["on_synthetic_prices"] == 0
-    assert report["verdict"].endswith("1 block of time: too few to tell it from chance")
+    assert report["verdict"].endswith("too few blocks of time (1) to tell it from chance")
 
 
 def test_options_change_the_rules(database: dict[str, str]) -> None:
@@ -158,7 +158,7 @@ def test_the_table_says_what_the_figures_rest_on(database: dict[str, str], tmp_p
     assert done.exit_code == exits.OK, done.output
     assert "Profit and loss of offline judgements (run id live): 4 signals, 3 to buy or sell, 2 traded" in done.stdout
     assert "Not traded: no_symbol 1" in done.stdout and "Ended: horizon 1, withdrawn 1" in done.stdout
-    assert "a year of 365 days, from 1 day;" in done.stdout
+    assert "annualized (365 days), from 1 day;" in done.stdout
     assert "Verdict: +115.88 on 10,000.00 dollars in 2 trades, +57.94 each" in done.stdout
     rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
     assert [(row["case_id"], row["status"], row["profit"]) for row in rows] == [
@@ -227,7 +227,7 @@ def test_without_prices_or_judgements_it_says_so(clickhouse_engine: EmbeddedClic
 
     empty = {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": "unprofitable"}
     asyncio.run(prepare(False))
-    assert "there are no prices yet: newsproof outcomes import" in str(run(empty, "pnl", "live").exception)
+    assert "there are no prices yet: import some with" in str(run(empty, "pnl", "live").exception)
     asyncio.run(prepare(True))
     assert "ClickHouse has no live judgements yet" in str(run(empty, "study", "live").exception)
 

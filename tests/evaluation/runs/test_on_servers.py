@@ -92,7 +92,7 @@ async def test_a_run_is_not_gone_on_with_under_another_plan(
 ) -> None:
     file = read_log_file()
     await backtest.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
-    with pytest.raises(ConfigError, match=r"started with another --prompt or MODEL_OPTIONS, --sample"):
+    with pytest.raises(ConfigError, match=r"started with other options \(--prompt or MODEL_OPTIONS, --sample\)"):
         await backtest.run_plan(log, tables, RunPlan(run_id="one", prompts=STRICT), max_cost=None, file=file)
 
 

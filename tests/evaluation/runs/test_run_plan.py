@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from evaluation.compare.run_rows import declared
+from evaluation.declared import declared
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
 from evaluation.runs.plan import RunPlan, run_id_of

@@ -44,4 +44,4 @@ def test_what_a_worker_recorded_comes_out_byte_for_byte_and_its_log_stays_where_
     refused = subprocess.run(
         [*SELF_TEST, *arguments], cwd=tmp_path, env=environment(), capture_output=True, timeout=60, check=False
     )
-    assert refused.returncode == exits.FINDING and b"is not empty: name a new directory" in refused.stderr
+    assert refused.returncode == exits.USAGE and b"is not empty: name a new directory" in refused.stderr

@@ -33,14 +33,14 @@ def filled(at: Address) -> None:
 def test_a_map_is_fitted_appended_and_shown_with_what_confidences_become(calibration: Run, migrated: Address) -> None:
     filled(migrated)
     dry = calibration("fit", "--dry-run")
-    assert "Dry run: nothing was appended." in dry and "stands 14 days" in dry
+    assert "Dry run: nothing was appended." in dry and "the claim stands for 14 days" in dry
     assert calibration("show", "--json") == "null\n"
 
     said = calibration("fit")
     assert "Appended. Only live workers use it; this installation is set to offline." in said
     shown = calibration("show")
-    assert "raw confidence" in shown and "95%" in shown and "moves 10 bp in 24 h" in shown
-    assert "No curve for “moves 10 bp in 1 h”: 0 of 50 stories with a known outcome." in shown
+    assert "raw confidence" in shown and "95%" in shown and "the price moves 10 bp within 24 h" in shown
+    assert "No curve for “the price moves 10 bp within 1 h”: 0 of 50 stories with a known outcome." in shown
     view = json.loads(calibration("show", "--json"))
     assert view["id"] in shown and view["sell_from"] is None
     by_target = {one["target"]: one for one in view["targets"]}
@@ -60,7 +60,7 @@ def test_a_map_is_fitted_appended_and_shown_with_what_confidences_become(calibra
 def test_without_outcomes_it_says_how_many_stories_are_missing(calibration: Run) -> None:
     assert "No map was fitted yet." in calibration("show")
     said = calibration("fit")
-    assert "No curve as of " in said and "No curve for “stands 14 days”: 0 of 50 stories" in said
+    assert "No curve as of " in said and "No curve for “the claim stands for 14 days”: 0 of 50 stories" in said
     view = json.loads(calibration("show", "--json"))
     as_of = datetime.fromisoformat(view["as_of"])
     assert timedelta() <= datetime.now(UTC) - as_of < timedelta(minutes=5)

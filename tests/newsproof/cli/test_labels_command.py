@@ -114,13 +114,13 @@ async def test_names_of_no_case_or_of_several_are_refused_before_anything_is_sto
         await imported(tmp_path, "a,true,ann,", "case,true,ann,", "z,true,ann,", "case-a,true,ann,")
     said = str(caught.value)
     assert "nothing was imported, because 3 lines do not name exactly one case" in said and "--skip-unknown" in said
-    assert "line 3: 'case' may be case-a, case-b, case-c, case-d" in said
+    assert "line 3: 'case' matches several cases: case-a, case-b, case-c, case-d" in said
     assert "line 4: no case has the name 'z'" in said
     assert "line 5: ann labels the same case as line 2" in said
     assert await counting(tables) == []
     done = await imported(tmp_path, "a,true,ann,", "z,true,ann,", skip_unknown=True)
     assert (done.labels, done.unknown) == ({"ann": 1}, ("z",))
-    with pytest.raises(ConfigError, match="no case has any of its 1 names"):
+    with pytest.raises(ConfigError, match="none of its 1 names is that of a case"):
         await imported(tmp_path, "z,true,ann,", skip_unknown=True)
     with pytest.raises(ConfigError, match="42 lines do not name exactly one case"):
         await import_labels(Invocation(), sample_labels(), skip_unknown=False)

@@ -374,8 +374,8 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "say where prices come from"),
-        (("x.csv", "--sample"), "one of them"),
+        ((), "give one of these: a price file"),
+        (("x.csv", "--sample"), "give one of these"),
         (("--exchange", "binance"), "needs --symbol"),
         (("--sample", "--from", "yesterday"), "--from 'yesterday' is not a time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
@@ -413,7 +413,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
         "7 bars for BTC/USDT from csv:p.csv",
         "1,200 bars overlap with import 4 (csv:q.csv); 7 of them differ by more than 1.00%; median 0.0100%, maximum 50.00%",
         "40 bars overlap with earlier imports (1 markets and imports) and differ by 0.3000% at most",
-        "3 new outcomes; of 9 known ones, 1 are removed and 2 get other prices, 1 of them by more than 1.00%",
+        "3 new outcomes; of 9 known ones, 1 are removed and 2 change, 1 of them by more than 1.00%",
         *("csv:old.csv loses 1 outcome from a version", "import it again", "25.0%", "crypto (2)"),
         *("Import 4, 5 (csv:p.csv) was removed", "oldest first: none"),
     ):

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from evaluation.statistics import share_interval
+from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.report.audit import print_audit
 from newsproof.report.data import ANSWERS, Report, answers_of, by_day, read_report, usd

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.statistics import share_interval
+from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.report.data import Report, read_report
 from newsproof.report.report_charts import reliability
