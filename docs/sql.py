@@ -19,8 +19,7 @@ sys.path.insert(0, str(PAGE.parents[1]))
 
 from newsproof.app.data_access import database  # noqa: E402
 from newsproof.app.invocation import Invocation  # noqa: E402
-from newsproof.cli.output import print_rows  # noqa: E402
-from newsproof.cli.read.tables import ask  # noqa: E402
+from newsproof.cli.read.tables import ask, print_rows  # noqa: E402
 
 BLOCK = re.compile(r'```sh\n((?:\./run sql "[^\n]+"\n)+)```\n```text\n(.*?)```', re.DOTALL)
 STATEMENT = re.compile(r'^\./run sql "(.+)"$', re.MULTILINE)
@@ -33,7 +32,7 @@ def statements(page: str) -> list[str]:
 
 async def printed(invocation: Invocation, wanted: list[str]) -> dict[str, str]:
     """Return what each statement prints."""
-    from newsproof.cli.output import Format
+    from newsproof.cli.read.tables import Format
 
     found = {}
     async with database(invocation, admin=True) as client:

@@ -336,7 +336,7 @@ def assets(
 @app.command(hidden=True)
 def reference() -> None:
     """Print docs/lab.md."""
-    from newsproof.cli.reference import reference_page
+    from newsproof.cli.main import reference_page
 
     typer.echo(reference_page(app, NAME, PAGE), nl=False)
 

@@ -32,6 +32,7 @@ from agents.core.step import StepFailure, needed
 from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
 from evaluation.compare.comparison import Comparison
+from evaluation.compare.run_records import read_run
 from evaluation.compare.watch import WatchResult
 from evaluation.labels.label_report import LabelReport, LabelSource
 from evaluation.looks import Look
@@ -60,7 +61,7 @@ from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, view
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
 from newsproof.cli.operate.record import Rebuilt
-from newsproof.cli.read.case_replay import _document as replay_document
+from newsproof.cli.read.case import replay_document
 from newsproof.cli.read.export import Export, SignalExport
 from newsproof.cli.run.bots_demo import BotsSummary
 from newsproof.cli.run.investigate import _change, _last_line
@@ -427,6 +428,7 @@ def test_json_of_a_command_has_the_keys_of_its_document(command: str, printed: A
         ("investigate", (_last_line, _change)),
         ("kafka", (kafka_login, _ways)),
         ("topics describe", (describe_topics,)),
+        ("backtest show", (read_run,)),
     ],
 )
 def test_json_of_a_command_has_the_keys_written_in_the_code(command: str, made_by: tuple[Any, ...]) -> None:
@@ -434,7 +436,7 @@ def test_json_of_a_command_has_the_keys_written_in_the_code(command: str, made_b
 
 
 def test_json_that_is_made_up_where_it_is_printed_has_its_keys() -> None:
-    # publish, backtest verify and show, topics create, dlq requeue.
+    # publish, backtest verify, topics create, dlq requeue.
     found = {
         tuple(node.value if isinstance(node, ast.Constant) else "**" for node in call.args[0].keys)
         for _, call in calls_of("json_line")

@@ -56,6 +56,23 @@ async def read_runs(client: ClickHouse, run_id: str | None = None) -> list[dict[
     return (await client.query(sql, {"run_id": run_id} if run_id else {})).dicts()
 
 
+async def read_run(client: ClickHouse, run_id: str) -> dict[str, Any] | None:
+    """Return the row of a run, with ``cases_by_status`` and the first 20 cases that were ``not_replayed`` to the end.
+
+    None if there is no such run.
+    """
+    if not (runs := await read_runs(client, run_id)):
+        return None
+    states = await client.query(_STATES, {"run_id": run_id})
+    others = await client.query(_OTHERS, {"run_id": run_id})
+    return {**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()}
+
+
+_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
+_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
+WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+
+
 async def read_run_code(client: ClickHouse, run_id: str) -> RunCode | None:
     """Return the code that decided a run; None if the table has no such run."""
     found = await read_runs(client, run_id)

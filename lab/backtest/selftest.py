@@ -24,7 +24,7 @@ from newsproof.app.invocation import Invocation
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import json_line
-from newsproof.cli.measure.run_output import show_verified
+from newsproof.cli.measure.backtest import show_verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import ConfigError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES

@@ -83,11 +83,11 @@ class DeadLetters:
         Raises:
             KafkaError: Kafka does not respond.
         """
-        async for tp, records in self._new(self._topics.dead_letters):
+        async for tp, records in _unread(self._address, self._topics.dead_letters, self._next):
             letters = [_dead_letter_of(tp.partition, record) for record in records]
             self._letters |= {one.id: self._cut(one) for one in letters}
         if self._letters:  # without letters, there are no marks
-            async for _, records in self._new(self._topics.news):
+            async for _, records in _unread(self._address, self._topics.news, self._next):
                 self._sent |= _marks_in(records)
         found = (
             replace(one, requeued=one.id in self._sent or one.case in self._sent) for one in self._letters.values()
@@ -113,13 +113,6 @@ class DeadLetters:
                 value, headers = _sent(one, replacement)
                 await producer.send_and_wait(self._topics.news, value, key=_key(one, value), headers=headers)
 
-    async def _new(self, topic: str) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-        bounds = await offsets_of(self._address, topic)
-        spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
-        async for tp, records in read_range(self._address, spans):
-            yield tp, records
-            self._next[tp] = records[-1].offset + 1
-
     def _cut(self, one: DeadLetter) -> DeadLetter:
         if self._keep_bytes is None:
             return one
@@ -142,15 +135,23 @@ class UnmarkedNews:
             KafkaError: Kafka does not respond.
         """
         async with self._turn:
-            bounds = await offsets_of(self._address, self._topic)
-            spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
-            async for tp, records in read_range(self._address, spans):
+            async for _, records in _unread(self._address, self._topic, self._next):
                 for record in records:
                     if dict(record.headers).get("dl_reason") == UNMARKED.encode():
                         with contextlib.suppress(msgspec.MsgspecError):  # the topic may hold anything
                             self._counts[_source_of(record.value or b"").source] += 1
-                self._next[tp] = records[-1].offset + 1
         return self._counts
+
+
+async def _unread(
+    address: KafkaAddress, topic: str, places: dict[TopicPartition, int]
+) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+    """Read a topic from these places to its ends, and move the places on."""
+    bounds = await offsets_of(address, topic)
+    spans = {tp: (max(first, places.get(tp, first)), end) for tp, (first, end) in bounds.items()}
+    async for tp, records in read_range(address, spans):
+        yield tp, records
+        places[tp] = records[-1].offset + 1
 
 
 class _Named(msgspec.Struct):

@@ -92,7 +92,7 @@ class Sheet(NamedTuple):
         line = "|" + "".join("---:|" if one in self.right else "---|" for one in self.columns)
         return "\n".join([lines[0], line, *lines[1:]])
 
-    def html(self, *, caption: bool = False, marks: Sequence[str] = ()) -> str:
+    def html(self, *, marks: Sequence[str] = ()) -> str:
         """Return an HTML table that scrolls on a narrow screen. ``marks``: a class for the last cell of each row."""
 
         def row(cells: Iterable[Any], last: str = "", tag: str = "td") -> str:
@@ -103,10 +103,9 @@ class Sheet(NamedTuple):
             made = (f"<{tag}{kind}>{text}</{tag[:2]}>" for kind, text in zip(classes, texts, strict=True))
             return f"<tr>{''.join(made)}</tr>"
 
-        above = f"<caption>{escaped_html(self.title)}</caption>" if caption else ""
         body = "".join(map(row, self.rows, marks or [""] * len(self.rows)))
         head = row(self.columns, tag='th scope="col"')
-        return f'<div class="table" tabindex="0"><table>{above}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
+        return f'<div class="table" tabindex="0"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 
 def table(
@@ -188,6 +187,11 @@ def moment(at: Any, to: str = "minute") -> str:
 
 MINUTE = Unit(moment, right=False)
 SECOND = Unit(partial(moment, to="second"), right=False)
+
+
+def with_remedy(problem: str, remedy: str) -> str:
+    """Return the cell of a problem and what to do about it."""
+    return f"{problem}: {remedy}" if remedy else problem
 
 
 def are_numbers(values: Sequence[Any]) -> bool:

@@ -35,6 +35,7 @@ JsonObject = Annotated[bool, json_flag("Print one JSON object.")]
 JsonLastLine = Annotated[bool, json_flag("Print one JSON object on the last line of standard output.")]
 JsonReport = Annotated[bool, json_flag("Print the report as one line of JSON.")]
 Wide = Annotated[bool, option("Show all columns, in a table of any width.", "--wide")]
+Latency = Annotated[float, option("Seconds from a signal or its retraction to the order.", min=0)]
 Seed = Annotated[int, option("Random seed.", min=0)]
 Lang = Annotated[
     Literal["zh", "en"] | None,

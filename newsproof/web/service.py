@@ -28,8 +28,6 @@ from newsproof.web.api import (
     prices,
     research,
     sources,
-    verification,
-    watches,
 )
 from newsproof.web.backend import Backend
 from newsproof.web.guard import MCP_PATH, Guard
@@ -73,9 +71,10 @@ def unguarded(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     answer_errors(app, pages.wrong_address)
-    asked = (live, news, verification, prices, research, investigations, watches, analytics, operations, sources, bots)
-    for part in (*asked, pages):
-        app.include_router(part.router)
+    asked = (live.router, news.router, news.verification, prices.router, research.router)
+    kept = (investigations.router, investigations.watching, analytics.router, operations.router, sources.router)
+    for router in (*asked, *kept, bots.router, pages.router):
+        app.include_router(router)
     return app
 
 

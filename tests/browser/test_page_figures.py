@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, get_args
 
 import pytest
 
 from agents.core.answers import RESERVED_FLAGS, SYNTHESIS_FLAGS
+from newsproof.web.pages import STATIC
 from schemas.calls import CallKind, ProviderMode
 from schemas.errors import FailureKind
 from schemas.evidence import ReadStance
@@ -227,16 +229,17 @@ async def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(fake: Fa
     assert await page.evaluate("document.activeElement.id") == "main"
 
 
-async def test_both_languages_have_the_same_texts(fake: FakeApi, opened: Opened) -> None:
-    page = (await opened("/")).page
-    en, zh = await page.evaluate(
-        """async () => Promise.all(['en', 'zh'].map(async (name) =>
-             Object.keys((await import(`/static/js/texts/${name}.js`)).default)))"""
+async def test_both_languages_have_the_same_texts_and_all_that_the_page_names() -> None:
+    files = {file: file.read_text("utf-8") for file in (STATIC / "js").rglob("*.js")}
+    en, zh = (
+        set(re.findall(r'^  "?([\w.:-]+)"?:', files[STATIC / f"js/texts/{name}.js"], re.M)) for name in ("en", "zh")
     )
     # One form of number is enough in Chinese; words of the domain are English in English.
     wanted = {key for key in en if not key.endswith(".one") and not key.startswith("term.")}
-    assert wanted - set(zh) == set()
+    assert wanted - zh == set()
     assert {key for key in zh if not key.startswith("term.")} - wanted == set()
+    used = {key for text in files.values() for key in re.findall(r'\bt\("([\w.]+\w)"[,)]', text)}
+    assert len(used) > 400 and {key for key in used if not {key, f"{key}.other"} & en} == set()
 
 
 MARKDOWN = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,21 +53,6 @@ async def test_a_line_says_what_a_trader_asks_first_and_twenty_fit_on_a_laptop(f
     assert twentieth["y"] + twentieth["height"] <= bottom <= 900
     assert await row_count(page) == len(fake.signals)
     assert await page.locator(".signal .c-since").nth(1).inner_text() == "–"
-
-
-async def test_a_published_signal_stands_on_the_page_within_a_second(fake: FakeApi, opened: Opened) -> None:
-    page = (await opened("/")).page
-    await page.locator(LIVE).wait_for()
-    took = []
-    for number in range(5):
-        published = time.monotonic()
-        await fake.publish(a_signal(fake, signal_id=f"fresh-{number}", summary="Freshly published", asset="DOGE"))
-        await page.locator(f'.signal[data-id="fresh-{number}"]').wait_for()
-        took.append(time.monotonic() - published)
-    # The quickest of five: on a machine under load any single one may wait for its turn; a page that polls never does.
-    assert min(took) < 1.0, took
-    assert "Freshly published" in await page.locator(".signal").first.inner_text()
-    await is_said(page, "DOGE")
 
 
 async def test_a_retraction_takes_the_place_of_the_signal_that_it_withdraws(fake: FakeApi, opened: Opened) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from newsproof.web import pages
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-JS = Path(pages.__file__).with_name("static") / "js"
 
 
 async def test_what_is_wrong_is_said_with_what_to_do_and_dead_letters_are_requeued_by_keyboard(
@@ -66,14 +61,3 @@ async def test_what_is_well_unknown_or_cannot_be_asked_is_told_apart(fake: FakeA
     await page.evaluate("() => document.dispatchEvent(new Event('visibilitychange'))")
     await page.get_by_text("Kafka is not responding").wait_for()
     assert "以下为" in await page.locator("main").inner_text(), "old figures say of when they are"
-
-
-async def test_every_text_of_the_page_is_there_in_both_languages() -> None:
-    keys = [
-        set(re.findall(r'^  "(ops\.[^"]+)"', (JS / "texts" / f"{name}.js").read_text("utf-8"), re.M))
-        for name in ("en", "zh")
-    ]
-    assert {key for key in keys[0] if not key.endswith(".one")} == keys[1]
-    used = "".join((JS / name).read_text("utf-8") for name in ("pages/operations.js", "operations/letters.js"))
-    for key in re.findall(r't\("(ops\.[a-z_.]+)"', used):
-        assert key in keys[0] or f"{key}.other" in keys[0], key

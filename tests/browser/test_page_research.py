@@ -119,7 +119,9 @@ async def test_a_citation_shows_its_source_on_hover_and_on_focus_and_esc_closes_
     assert "source-1" in await page.evaluate("document.activeElement.id")
 
 
-async def test_a_reload_in_the_middle_shows_all_steps_again_and_goes_on(fake: FakeApi, opened: Opened) -> None:
+async def test_a_reload_and_the_death_of_the_server_in_the_middle_lose_no_step_and_ask_nothing_twice(
+    fake: FakeApi, opened: Opened
+) -> None:
     fake.records_at_once = 4
     page = (await opened("/research")).page
     await ask(page)
@@ -129,18 +131,6 @@ async def test_a_reload_in_the_middle_shows_all_steps_again_and_goes_on(fake: Fa
     await page.locator(".stage-analysis").wait_for()
     assert await page.locator(".question-text").inner_text() == QUESTION
     assert len(await stages(page)) == 4
-    await chat.finish()
-    await page.locator(".answer").wait_for()
-    assert await page.locator(".agent").count() == 3
-    assert not chat.stops, "a reload is no stop"
-
-
-async def test_a_killed_server_is_waited_for_and_the_answer_comes_all_the_same(fake: FakeApi, opened: Opened) -> None:
-    fake.records_at_once = 4
-    page = (await opened("/research")).page
-    await ask(page)
-    chat = await only_chat(fake, page)
-    await page.locator(".stage-analysis").wait_for()
     await fake.stop()
     await page.get_by_text("Connection lost. The server continues the work").first.wait_for()
     await chat.go_on(2)
@@ -148,10 +138,10 @@ async def test_a_killed_server_is_waited_for_and_the_answer_comes_all_the_same(f
     await page.locator(".agent").nth(1).wait_for()
     await chat.finish()
     await page.locator(".answer").wait_for()
-    assert await page.locator(".stage").count() == 5
-    assert await page.locator(".agent").count() == 3
+    assert (await page.locator(".stage").count(), await page.locator(".agent").count()) == (5, 3)
     assert f"GET /api/v1/research/chat/{chat.chat_id}?candles=true" in fake.asked
     assert sum(asked.startswith("POST /api/v1/research/chat") for asked in fake.asked) == 1, "asked once only"
+    assert not chat.stops, "neither is a stop"
 
 
 async def test_stop_is_a_stop_at_the_server_and_the_question_stays_in_the_history(
@@ -226,7 +216,9 @@ async def test_stop_and_write_up_ends_with_an_answer_from_what_is_there(fake: Fa
     assert "Written from partial results" in await page.locator(".answer").inner_text()
 
 
-async def test_history_sends_only_role_and_content(fake: FakeApi, opened: Opened) -> None:
+async def test_history_sends_only_role_and_content_and_a_conversation_is_found_in_the_list_and_shown_whole(
+    fake: FakeApi, opened: Opened
+) -> None:
     page = (await opened("/research")).page
     await ask(page)
     await page.locator(".answer").wait_for()
@@ -237,14 +229,6 @@ async def test_history_sends_only_role_and_content(fake: FakeApi, opened: Opened
     assert [one["role"] for one in history] == ["user", "assistant"]
     assert history[1]["content"].startswith("## Where it stands")
     assert await page.locator(".process[open]").count() == 1, "the steps of the turn before are folded"
-
-
-async def test_a_conversation_is_found_in_the_list_and_shown_whole(fake: FakeApi, opened: Opened) -> None:
-    page = (await opened("/research")).page
-    await ask(page)
-    await page.locator(".answer").wait_for()
-    await ask(page, "Why?")
-    await page.locator(".answer").nth(1).wait_for()
     await page.get_by_role("link", name="New conversation").click()
     await page.get_by_text("Ask a question and watch").wait_for()
     await page.locator(".chat-link").first.click()

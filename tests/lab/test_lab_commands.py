@@ -15,7 +15,7 @@ from lab.chaos.outcome import Outcome as ChaosOutcome
 from lab.eval.evaluate import Evaluation
 from lab.hostile.run import Outcome as HostileOutcome
 from newsproof.app import exits
-from newsproof.cli.reference import reference_page
+from newsproof.cli.main import reference_page
 from tests.newsproof.command import CHECKOUT, newsproof
 from tests.test_docs import PAGES, RUN_BY_LAB, assert_commands_exist
 from tests.test_frozen_surfaces import FROZEN, keys_of

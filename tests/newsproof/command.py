@@ -1,15 +1,24 @@
-"""The command line as a user runs it: in a separate process and directory."""
+"""The command line as a user runs it: in a separate process, or in this one, which starts fifty times as fast."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
+import typer.core
+
+from infra.kafka.topics import KafkaAddress
+from newsproof.app.invocation import run_command_line
+from newsproof.cli.main import app
+from schemas.topics import Topics
 
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "newsproof")
@@ -34,20 +43,8 @@ NOT_FOR_A_CLIENT = (
 
 
 NOT_FOR_A_READER = (
-    "aiohttp",
-    "chdb",
-    "clickhouse_connect",
-    "faust",
-    "google",
-    "httpx",
-    "lxml",
-    "numpy",
-    "prometheus_client",
-    "pydantic_settings",
-    "requests",
-    "structlog",
-    "tldextract",
-    "trafilatura",
+    *("aiohttp", "chdb", "clickhouse_connect", "faust", "google", "httpx", "lxml", "numpy", "prometheus_client"),
+    *("pydantic_settings", "requests", "structlog", "tldextract", "trafilatura"),
 )
 """Modules that take long to import, and that no command needs to read a log that is served."""
 
@@ -55,6 +52,34 @@ NOT_FOR_A_READER = (
 def environment(**settings: str) -> dict[str, str]:
     """Return the environment of a command: this process's, our code, and these settings."""
     return {**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "160", **settings}
+
+
+def on_log(address: KafkaAddress, topics: Topics, *, partitions: int = 2) -> dict[str, str]:
+    """Return the settings of a command that reads or writes these topics."""
+    named = {"NEWSPROOF_TOPIC_PREFIX": topics.prefix, "TOPIC_PARTITIONS": str(partitions)}
+    return address.as_environment() | named
+
+
+def invoked(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in this process, with a directory, settings and streams of its own.
+
+    Not for a service, whose last resort ends the process; nor where a loop runs, because the command starts one.
+    """
+    out, err, given = (io.TextIOWrapper(io.BytesIO(data), "utf-8", write_through=True) for data in (b"", b"", stdin))
+    streams = patch.multiple(sys, argv=["newsproof", *arguments], stdin=given, stdout=out, stderr=err)
+    contexts = (patch.object(kind, "context_class") for kind in (typer.core.TyperCommand, typer.core.TyperGroup))
+    with contextlib.ExitStack() as stack:
+        for one in (contextlib.chdir(cwd), patch.dict(os.environ, environment(**(env or {}))), streams, *contexts):
+            stack.enter_context(one)  # type: ignore[arg-type]
+        try:
+            run_command_line(app, "newsproof")
+            status: int | str | None = 0
+        except SystemExit as ended:
+            status = ended.code
+    said = (one.buffer.getvalue().decode("utf-8", "replace") for one in (out, err))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(arguments, int(status or 0), *said)
 
 
 def newsproof(

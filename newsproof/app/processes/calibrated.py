@@ -29,7 +29,6 @@ class CalibratedCases:
         """``fits`` has been read to its end, and ``worker``'s snapshot has its newest map."""
         self._fits, self._worker = fits, worker
         self._one_at_a_time = asyncio.Lock()
-        self._following: asyncio.Task[None] | None = None
 
     async def adopt(self, snapshot: Snapshot) -> None:
         """Make new cases pin this snapshot with the newest map.
@@ -41,18 +40,12 @@ class CalibratedCases:
             await self._worker.adopt(replace(snapshot, calibration=told_of(self._fits.newest)))
 
     async def run(self) -> None:
-        """Follow the topic until :meth:`stop`.
+        """Follow the topic until cancelled.
 
         Raises:
             NewerRecordError: a newer version wrote a record.
         """
-        self._following = asyncio.current_task()
         await self._fits.follow(self._adopt_newest)
-
-    def stop(self) -> None:
-        """Request a clean shutdown."""
-        if self._following is not None:
-            self._following.cancel()
 
     async def _adopt_newest(self) -> None:
         while True:

@@ -104,18 +104,13 @@ class HotSettings:
         self._look_every_s, self._adopt_after_s = look_every_s, adopt_after_s
         self._file = hot_file(started)
         self._seen: tuple[int, int] | None = (-1, -1)
-        self._stopped = asyncio.Event()
 
     async def run(self) -> None:
-        """Watch for changes until :meth:`stop`. An invalid change is logged, and the worker continues unchanged."""
-        while not self._stopped.is_set():
+        """Watch for changes until cancelled. An invalid change is logged, and the worker continues unchanged."""
+        while True:
             if (stamp := self._stamp()) != self._seen and await self.look():
                 self._seen = stamp
-            await self._pause(self._look_every_s)
-
-    def stop(self) -> None:
-        """Request a clean shutdown."""
-        self._stopped.set()
+            await asyncio.sleep(self._look_every_s)
 
     async def look(self) -> bool:
         """Apply the file's present content; return whether there is nothing to retry."""
@@ -129,11 +124,9 @@ class HotSettings:
             log.error("hot_settings_refused", file=str(self._file), error=str(exc))
             return True
         self._ports.take_in({name: search_adapter(now, name) for name in changed_adapters(self._in_force, now)})
-        await self._pause(self._adopt_after_s)
-        if self._stopped.is_set():
-            return True
+        await asyncio.sleep(self._adopt_after_s)
         try:
-            await self._unless_stopped(self._adopt(snapshot))
+            await self._adopt(snapshot)
         except (NewsproofError, TimeoutError, OSError) as exc:
             log.warning("hot_settings_not_adopted_yet", error=str(exc))
             return False
@@ -147,17 +140,3 @@ class HotSettings:
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
-
-    async def _unless_stopped(self, work: Awaitable[object]) -> None:
-        working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(self._stopped.wait())
-        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if working.done():
-            working.result()
-        working.cancel()
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._stopped.wait(), seconds)
-        except TimeoutError:
-            return

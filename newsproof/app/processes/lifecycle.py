@@ -10,8 +10,8 @@ from typing import Any
 
 from schemas.errors import TransientError
 
-Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
-"""Functions that run and stop a component."""
+Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any] | None]
+"""Functions that run and stop a component; None: it is cancelled."""
 
 
 def shutdown_on_signal() -> asyncio.Event:
@@ -42,7 +42,7 @@ async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
         stopped.cancel()
         for (_, end), task in zip(parts, running, strict=True):
             if not task.done():
-                said = end()
+                said = task.cancel() if end is None else end()
                 if isinstance(said, Awaitable):
                     await said
             with contextlib.suppress(BaseException):

@@ -92,10 +92,8 @@ async def run_worker(
     serve_health(settings, metrics, lambda: worker_unready(worker, publisher, budget), kind="worker")
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    following = ((calibrated.run, calibrated.stop),) if settings.mode == "live" else ()
-    await run_until(
-        signalled, (hot.run, hot.stop), *following, (worker.run, worker.stop), (publisher.run, publisher.stop)
-    )
+    following = ((calibrated.run, None),) if settings.mode == "live" else ()
+    await run_until(signalled, (hot.run, None), *following, (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
 

@@ -20,13 +20,14 @@ from pydantic import SecretStr
 
 from infra.clickhouse.migrate import migrate
 from infra.embedded.child import ChildProcess, DirectoryLock
+from infra.kafka.topics import members_of
 from infra.listeners.mark import listener_key
 from infra.owner_only import make_owner_only
 from infra.settings import Settings
-from newsproof.app.composition import clickhouse_of, prepare_topics
+from newsproof.app.composition import address_of, clickhouse_of, prepare_topics, topics_of
 from newsproof.app.processes.targets import FOLDER
 from newsproof.app.restarting import Backoff, KeptServer, for_want_of_room
-from newsproof.app.servers import Prepare, Say, Servers, say_on_stderr, servers
+from newsproof.app.servers import Prepare, Say, Servers, running_kafka, say_on_stderr, servers
 from schemas.errors import ConfigError
 
 T = TypeVar("T")
@@ -165,19 +166,46 @@ async def pipeline(
             await asyncio.gather(*(one.stop() for one in services if one not in others))
 
 
+@contextlib.asynccontextmanager
+async def alongside(*work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
+    """Run this work during the block. The first that fails ends the block with its error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+            yield
+            for task in tasks:
+                task.cancel()
+    except BaseExceptionGroup as exc:
+        raise exc.exceptions[0] from None
+
+
 async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
     """Run the work while the children are kept running. A child's configuration error ends it."""
-    watching = asyncio.create_task(running.watch())
-    working = asyncio.create_task(work)
-    try:
-        await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            watching.result()
-        return working.result()
-    finally:
-        for task in (working, watching):
-            task.cancel()
-        await asyncio.gather(working, watching, return_exceptions=True)
+    async with alongside(running.watch()):
+        return await work
+
+
+@contextlib.asynccontextmanager
+async def installation(
+    settings: Settings, group: str, *, starting: str, workers: int, research: bool = False
+) -> AsyncIterator[tuple[Settings, bool]]:
+    """Yield the settings of an installation whose consumer group has a member, and whether this command started it.
+
+    It is the one that runs on the data directory, else one that this command starts and stops. ``group``: without the
+    prefix. ``starting`` is said before an installation of ``workers`` starts.
+
+    Raises:
+        ConfigError, TransientError: as for :func:`pipeline`.
+    """
+    if settings.kafka_bootstrap_servers or await running_kafka(settings.newsproof_data_dir / "kafka"):
+        async with servers(settings, clickhouse=False) as found:
+            at = found.applied_to(settings)
+            if await members_of(address_of(at), topics_of(at).group(group)):
+                yield at, False
+                return
+    say_on_stderr(starting)
+    async with pipeline(settings, workers=workers, research=research) as own, alongside(own.watch()):
+        yield own.settings, True
 
 
 def empty(directory: Path) -> None:

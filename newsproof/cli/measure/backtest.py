@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import READS_ONLY, of, parse_time, run
-from newsproof.app.sheet import json_line
-from newsproof.cli.measure.compare import compare, gate, pnl, power, study
-from newsproof.cli.options import JsonLastLine, argument, commands, json_flag, option
+from newsproof.app.invocation import READS_ONLY, Invocation, of, parse_time, run
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.sheet import advise, figures_table, json_line, money, say_result, table
+from newsproof.app.terminal import command_name
+from newsproof.cli.measure.profit import pnl, study
+from newsproof.cli.measure.runs import compare, gate, list_runs, power, show, trials, watch
+from newsproof.cli.options import JsonLastLine, argument, command, commands, json_flag, option
+from schemas.printable import counted
+
+if TYPE_CHECKING:
+    from evaluation.replay.log_file import LogFile
+    from evaluation.replay.verify import VerifyResult
+    from evaluation.runs.backtest import RunResult
+    from evaluation.runs.estimate import Estimate
+    from evaluation.runs.plan import RunPlan
 
 app = commands()
 backtest = typer.Typer(
@@ -87,8 +100,6 @@ def run_cases(
 
     Recorded responses are reused. Models are called only for changed requests. No search is repeated.
     """
-    from datetime import UTC, datetime
-
     from msgspec.structs import replace
 
     from evaluation.compare.metrics import parse_primary
@@ -96,7 +107,6 @@ def run_cases(
     from evaluation.replay.log_file import read_log_file
     from evaluation.runs.plan import RunPlan, run_id_of
     from newsproof.app.version import code_version
-    from newsproof.cli.measure.run_output import show_dry_run, show_run
 
     plan = RunPlan(
         run_id="",
@@ -112,13 +122,140 @@ def run_cases(
         primary=parse_primary(primary) if primary else "",
     )
     plan = replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
-    how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
-    how["file"] = None if plan.log == "journal" else read_log_file(file)
+    read = None if plan.log == "journal" else read_log_file(file)
     if dry_run:
-        run(show_dry_run(of(ctx), plan, **how))
+        run(_estimate(of(ctx), plan, read, ask_every_step=ask_every_step, as_json=as_json))
         return
-    work = show_run(of(ctx), plan, max_cost=max_cost, **how)
+    work = _run(of(ctx), plan, read, max_cost=max_cost, ask_every_step=ask_every_step, as_json=as_json)
     raise typer.Exit(run(work, interrupted=f"{PAID_IS_KEPT}, with --run-id {plan.run_id}"))
+
+
+async def _estimate(
+    invocation: Invocation, plan: RunPlan, file: LogFile | None, *, ask_every_step: bool, as_json: bool
+) -> None:
+    """Print the estimate of a plan, and what its sample can show. ``file``: a log to use in place of the journal."""
+    from evaluation.compare.code_identity import code_change, code_change_note
+    from evaluation.compare.compare_runs import describe_sample_power
+    from evaluation.compare.terms import PRIMARY
+    from evaluation.replay.candidates import OFFLINE, reads_no_prompt
+    from evaluation.runs.backtest import dry_run, log_and_tables
+
+    async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
+        _warn_of_today(plan)
+        if reads_no_prompt(log.settings, plan.prompts):
+            say(f"Only the estimate is possible: {OFFLINE}.")
+        found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+        found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
+    if as_json:
+        change = code_change(about.recording, about) if found.cases else None
+        found.code_change = "" if change is None else change.text
+        return json_line(found)
+    _print_estimate(plan, found)
+    if found.cases and (said := code_change_note(about, options=plan.range_options)):
+        advise(said)
+    advise(found.can_show)
+
+
+def _warn_of_today(plan: RunPlan) -> None:
+    if plan.on_miss == "live":
+        say(
+            "--on-miss live searches today: results and pages from after a case may reach it, above all those without a date."
+        )
+
+
+def _print_estimate(plan: RunPlan, found: Estimate) -> None:
+    say_result(f"Dry run, no model was called: {plan.label}; {counted(found.cases, 'case')}" + (
+        f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
+    steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
+    rows = [
+        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"changed model calls: {steps}"),
+        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies in the recording"),
+        ("missed", f"{found.missed}", "–", f"requests without a recorded reply, in {counted(found.missed_cases, 'case')}"),
+        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls after the changed ones, if their replies differ"),
+        ("may miss", f"{found.may_miss}", "–", "searches and pages after the changed ones, if their requests differ"),
+    ]  # fmt: skip
+    figures_table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
+    if found.unpriced:
+        say_result(f"{found.unpriced} of the calls have no known price. A run with --max-cost would refuse them.")
+    if found.unreadable or found.open:
+        say_result(
+            f"{counted(found.unreadable, 'case')} with an unreadable record and {counted(found.open, 'open case')} are left out."
+        )
+
+
+async def _run(
+    invocation: Invocation,
+    plan: RunPlan,
+    file: LogFile | None,
+    *,
+    max_cost: float | None,
+    ask_every_step: bool,
+    as_json: bool,
+) -> int:
+    """Run the plan, print its result and return the exit status: 1 when it stopped before its end.
+
+    ``max_cost`` (USD; None: the monthly budget) bounds it, earlier parts of a resumed run included.
+    """
+    from evaluation.compare.code_identity import RunCode, code_change_note
+    from evaluation.replay.candidates import refuse_offline
+    from evaluation.runs.backtest import log_and_tables, run_plan
+
+    def say_code(about: RunCode) -> None:
+        if change := code_change_note(about, options=plan.range_options):
+            say(change)
+
+    refuse_offline(invocation.settings(), plan.prompts)
+    async with log_and_tables(invocation, reads_log=file is None) as (log, tables):
+        _warn_of_today(plan)
+        limit = Decimal(str(log.settings.deep_analysis_monthly_budget if max_cost is None else max_cost))
+        say(
+            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. If interrupted, resume it with --run-id {plan.run_id}."
+        )
+        how: dict[str, Any] = {"ask_every_step": ask_every_step, "file": file, "on_code": say_code}
+        ran = await run_plan(log, tables, plan, max_cost=limit, **how)
+        _print_ran(plan, ran, as_json=as_json)
+    return exits.OK if ran.status == "finished" else exits.FINDING
+
+
+def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
+    from evaluation.compare.code_identity import code_change
+    from evaluation.declared import option_of_log
+    from evaluation.runs.backtest import summary_of
+
+    if as_json:
+        json_line(summary_of(plan, ran))
+    else:
+        t = ran.totals
+        rows = [
+            ("replayed", t.replayed, "cases that were replayed to the end"),
+            ("missed", t.missed_cases, "cases with a request that has no recorded reply" + (f"; {t.left_out} left out" if t.left_out else "")),
+            ("failed", t.failed, "cases that could not be replayed"),
+            ("refused", t.refused, "cases whose signal uses evidence from after the case"),
+            ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
+            ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
+            ("look-ahead", t.look_ahead, "evidence, memories and prices from after the case, refused: a lower bound"),
+            ("undated", t.undated, "results and pages without a date, which may be from after the case"),
+            ("after cutoff", "unknown" if t.unknown_cutoffs else t.after_cutoff, "cases from before the model's training cutoff; it may know their outcome"
+             + (f" (no cutoff is known of {', '.join(sorted(t.unknown_cutoffs))})" if t.unknown_cutoffs else "")),
+        ]  # fmt: skip
+        figures_table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
+        if ran.held:
+            say_result(f"{counted(ran.held, 'case')} were already on the run's topic and were not paid for again.")
+        if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
+            say_result(
+                f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}."
+            )
+        elif ran.status == "finished":
+            option = option_of_log(plan.log)
+            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
+            base = "as-it-was" if option else "live"
+            if base != plan.run_id:
+                say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
+    if ran.status != "finished":
+        say(
+            f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
+            f"--run-id {plan.run_id}, the same options and a larger --max-cost."
+        )
 
 
 @backtest.command()
@@ -142,7 +279,6 @@ def verify(
     Exit status 1 if any signal differs.
     """
     from evaluation.replay.verify import verify_log
-    from newsproof.cli.measure.run_output import show_verified
 
     work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
     found = run(work, interrupted=READS_ONLY)
@@ -155,50 +291,26 @@ def verify(
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
 
 
-@backtest.command()
-def trials(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List every look at results, and what it may claim.
-
-    A look is a `compare`, `gate`, `watch`, `pnl`, `study` or `labels report` on a run with a changed prompt or model. The same look at the same data is listed once.
-    """
-    from newsproof.cli.measure.run_output import show_looks
-
-    run(show_looks(of(ctx), as_json=as_json))
-
-
-@backtest.command("list")
-def list_runs(ctx: typer.Context, as_json: JsonLastLine = False) -> None:
-    """List runs, newest first."""
-    from newsproof.cli.measure.run_output import show_list
-
-    run(show_list(of(ctx), as_json=as_json))
-
-
-@backtest.command()
-def show(
-    ctx: typer.Context,
-    run_id: Annotated[str, argument("Run id from `backtest list`.", metavar="RUN")],
-    as_json: JsonLastLine = False,
-) -> None:
-    """Show a run: its change, results and unfinished cases."""
-    from newsproof.cli.measure.run_output import show_one
-
-    run(show_one(of(ctx), run_id, as_json=as_json))
-
-
-@backtest.command()
-def watch(
-    ctx: typer.Context,
-    run_id: Annotated[str, argument("Id of a shadow run, running or finished.", metavar="RUN")],
-    as_json: JsonLastLine = False,
-) -> None:
-    """Compare a shadow run with live so far.
-
-    The confidence interval stays valid no matter how often you look.
-    """
-    from newsproof.cli.measure.run_output import show_watch
-
-    run(show_watch(of(ctx), run_id, as_json=as_json))
+def show_verified(found: VerifyResult) -> None:
+    if found.differences:
+        table(
+            ("case", "status", "first differs at", "reason"),
+            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
+            title="Cases that differ from the recording",
+        )
+    say_result(
+        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded: {counted(found.calls, 'call')}, "
+        f"{counted(found.misses, 'miss')}, {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} of later information refused."
+    )
+    if found.diverged > found.cases - found.identical:
+        say_result(f"In {counted(found.diverged, 'case')} some event before the signal differs from the recording.")
+    if found.other_rules:
+        say_result(
+            f"{counted(found.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
+            "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
+        )
+    if not found.cases:
+        say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
 
 
 @backtest.command("record-sample")
@@ -255,5 +367,10 @@ def shadow(
     raise typer.Exit(run(work, service=invocation.settings()))
 
 
-for command in (compare, gate, power, pnl, study):
-    backtest.command()(command)
+command(backtest, "list")(list_runs)
+for read in (show, watch, trials):
+    command(backtest)(read)
+for compared in (compare, gate, power):
+    backtest.command()(compared)
+for priced in (pnl, study):
+    command(backtest, interrupted=READS_ONLY)(priced)

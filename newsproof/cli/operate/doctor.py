@@ -23,14 +23,23 @@ from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.app.sheet import Columns, Sheet, json_lines, say_result
 from newsproof.app.terminal import as_started
+from newsproof.cli.operate.live_calls import (
+    CallPlan,
+    Check,
+    State,
+    check_list,
+    make_calls,
+    missing,
+    note,
+    ok,
+    plan_calls,
+)
 from newsproof.cli.options import JsonLines, commands, option
-from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.errors import ConfigError, NewsproofError
 
 if TYPE_CHECKING:
     from infra.market.source import Source
     from infra.settings import Settings
-    from newsproof.cli.operate.live_calls import CallPlan
     from streams.intake.feed_search import FeedSearch
 
 app = commands()
@@ -51,8 +60,6 @@ def doctor(
     Exit status 1 if anything is missing. Without --live, it makes no paid call and sends no key. The calls of --live are not
     counted in the budget.
     """
-    from newsproof.cli.operate.live_calls import CallPlan, plan_calls
-
     invocation = of(ctx)
     try:
         plan = plan_calls(invocation.settings())
@@ -75,8 +82,6 @@ async def diagnose(settings: Settings, plan: CallPlan, *, live: bool) -> list[Ch
     ``plan``: the calls of live mode. With ``live``, they are made; otherwise they are listed, and only the model lists
     of local servers are read.
     """
-    from newsproof.cli.operate.live_calls import make_calls
-
     kafka, clickhouse, sources, feeds, calls = await asyncio.gather(
         _kafka(settings),
         _clickhouse(settings),
@@ -93,8 +98,6 @@ async def diagnose(settings: Settings, plan: CallPlan, *, live: bool) -> list[Ch
 
 
 async def _unmade_calls(plan: CallPlan) -> list[Check]:
-    from newsproof.cli.operate.live_calls import check_list
-
     found = await asyncio.gather(*(check_list(one, []) for one in plan.lists if one.keyless))
     calls = [note(one.name, "configured, not tried", _TRY) for one in plan.calls]
     return [*calls, *(check for of_list in found for check in of_list)]

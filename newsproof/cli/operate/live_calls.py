@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
+from typing import Literal
 
 import msgspec
 
@@ -26,7 +27,6 @@ from infra.redaction import redacted
 from infra.search import FEEDS
 from infra.settings import Settings
 from newsproof.app.composition import live_models, live_pages, live_search, opens_pages
-from newsproof.cli.output import Check, State, missing, note, ok
 from schemas.effects import (
     CallModel,
     Effect,
@@ -42,6 +42,29 @@ from schemas.effects import (
 )
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from streams.effects.host import may_have_cost
+
+State = Literal["ok", "note", "missing"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of one check. ``missing`` must be fixed; ``note`` is for information."""
+
+    name: str
+    state: State
+    found: str
+    do: str = ""
+
+
+def ok(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="ok", found=found, do=do)
+
+
+def note(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="note", found=found, do=do)
+
+
+def missing(name: str, found: str, do: str = "") -> Check:
+    return Check(name=name, state="missing", found=found, do=do)
 
 
 class CallCheck(Check, frozen=True, kw_only=True):

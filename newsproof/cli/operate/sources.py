@@ -31,9 +31,9 @@ from newsproof.app.sheet import (
     json_lines,
     say_result,
     table,
+    with_remedy,
 )
 from newsproof.cli.options import JsonLines, ListGroup, Wide, argument, command, commands, option
-from newsproof.cli.output import with_remedy
 from newsproof.sdk.client import running_kafka_of
 from schemas.errors import ConfigError
 from schemas.printable import counted

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from agents.text.wording import Language, Text, fill, joined, term
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import log_to_read
 from newsproof.app.invocation import Invocation
-from newsproof.app.sheet import SECOND, Columns, Unit, console, json_line, json_lines, moment, money
+from newsproof.app.sheet import SECOND, Columns, Unit, console, json_line, json_lines, moment, money, say_result, table
 from newsproof.cli.options import JsonLines, JsonObject, Lang, ShowGroup, argument, command, commands, option
 from newsproof.cli.read.signals import reader_language
 from newsproof.report import narrative
@@ -26,12 +28,17 @@ from newsproof.report.signals import (
     verdict_in_words,
 )
 from schemas.errors import ConfigError
-from schemas.events import EvidenceCritiqued
+from schemas.events import Event, EventReceived, EvidenceCritiqued, SignalSynthesized
 from schemas.printable import counted, shortened
 from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_case, read_cases, read_signals
 from streams.journal.log import KafkaLog
+
+if TYPE_CHECKING:
+    from agents.core.registry import Registry
+    from evaluation.replay.journal import Source
+    from streams.replay import Recording, Replayed
 
 app = commands()
 case = typer.Typer(
@@ -83,11 +90,41 @@ async def replay_case(
     """Replay one case, and show both signals side by side.
 
     Change a prompt (--prompt), or repeat the model calls from one step on (--from-step).
-    """
-    from newsproof.cli.read.case_replay import show_replay
 
-    how: dict[str, Any] = {"from_step": from_step, "max_cost": max_cost, "sample_log": sample_log, "as_json": as_json}
-    await show_replay(invocation, id, prompts=prompt or (), **how)
+    Raises:
+        ConfigError: the case, step or prompt does not exist, or the case has not ended; the text lists what exists.
+    """
+    from agents.graphs import verification
+    from evaluation.replay.candidates import ReplayBuilder, candidate_prompts, refuse_offline
+    from evaluation.replay.journal import FileSource, LogSource
+    from evaluation.replay.log_file import read_log_file
+    from evaluation.runs.backtest import log_and_tables, model_ports
+    from evaluation.runs.performer import AsOfMemory, CostLimit, CostLimitReached, Performer, replay_one
+    from evaluation.runs.topic import RunProgress
+    from streams.replay import Change
+
+    change = Change(prompts=candidate_prompts(invocation.settings(), prompt or ()))
+    refuse_offline(invocation.settings(), change.prompts)
+    graph = verification()
+    if from_step is not None and from_step not in graph.steps:
+        raise ConfigError(f"there is no step {from_step!r}: write one of {', '.join(graph.steps)}")
+    async with log_and_tables(invocation, reads_log=not sample_log) as (log, tables):
+        source: Source = (
+            FileSource(read_log_file()) if sample_log else await LogSource.made(KafkaLog(log.address), log.topics)
+        )
+        recording = await find_recording(source, id)
+        _refuse(recording, source, from_step, graph)
+        ports = model_ports(log.settings, tables)
+        limit, memory = CostLimit(Decimal(str(max_cost))), AsOfMemory(tables, mode=log.settings.mode)
+        performer = Performer(ports, limit, RunProgress(), None, on_miss="fail", memory=memory)
+        try:
+            builder = ReplayBuilder(graph, source.snapshots, change)
+            replayed = await replay_one(builder, recording, performer, from_step)
+        except CostLimitReached:
+            raise ConfigError(f"--max-cost {max_cost:g} does not cover the next call: give a larger one") from None
+        finally:
+            await ports.close()
+    json_line(replay_document(recording, replayed)) if as_json else _print_replay(recording, replayed)
 
 
 async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
@@ -298,3 +335,107 @@ def _print_calls(calls: Sequence[narrative.CaseCall], language: Language) -> Non
         n = costs.count(None)
         title = joined((title, fill("{n:call|calls} of unknown price", "{n} 次调用价格未知", n=n)))
     print_in(language, calls, columns, title=title)
+
+
+LEFT_OUT = frozenset({"schema_version", "signal_id", "case_id", "revision", "supersedes"})
+"""Fields left out of the comparison of a replay: they identify the signal rather than describe it."""
+
+
+async def find_recording(source: Source, wanted: str) -> Recording:
+    """Return the ended case with this id, this unambiguous id prefix (at least 4 characters), or this news id.
+
+    Raises:
+        ConfigError: no case or several cases match.
+    """
+    from evaluation.replay.journal import recordings, survey
+
+    ended = (await survey(source)).ended
+    exact = frozenset(c for c in ended if len(wanted) >= 4 and c.startswith(wanted.lower()))
+    found: list[Recording] = []
+    async for recording in recordings(source, (lambda _id: True) if not exact else exact.__contains__):
+        opening = recording.received
+        named = isinstance(opening, EventReceived) and opening.part is None and opening.news.external_id == wanted
+        if exact or named:
+            found.append(recording)
+    if len(found) == 1:
+        return found[0]
+    some = ", ".join(r.case_id for r in found[:5])
+    how = f" ({some}): name one case id" if found else ": `newsproof cases` lists them; an open case cannot be replayed"
+    raise ConfigError(f"{len(found)} ended cases match {wanted!r}{how}")
+
+
+def _refuse(recording: Recording, source: Source, from_step: str | None, graph: Registry) -> None:
+    if recording.unreadable:
+        raise ConfigError(f"case {recording.case_id} cannot be replayed: {recording.unreadable}")
+    if recording.received.config_hash not in source.snapshots:
+        raise ConfigError(
+            f"case {recording.case_id} cannot be replayed: its configuration {recording.received.config_hash} "
+            "is not on the configs topic"
+        )
+    if from_step is None:
+        return
+    came = [s.name for r in recording.records if (s := graph.step_after(r.event)) is not None]
+    if from_step not in came:
+        passed = ", ".join(dict.fromkeys(came))
+        raise ConfigError(f"case {recording.case_id} never reached {from_step}; it went through {passed}")
+
+
+def replay_document(recording: Recording, replayed: Replayed) -> dict[str, Any]:
+    return {
+        "case_id": recording.case_id,
+        "status": replayed.status,
+        "reason": replayed.reason,
+        "recorded": _end(recording.end),
+        "replayed": _end(replayed.end),
+        "executed": replayed.count("executed"),
+        "reused": replayed.count("reused"),
+        "missed": replayed.count("miss"),
+        "cost_usd": _cost(replayed),
+    }
+
+
+def _end(end: Event | None) -> Any:
+    if end is None:
+        return None
+    return msgspec.to_builtins(
+        end.signal if isinstance(end, SignalSynthesized) else msgspec.structs.replace(end, calls=())
+    )
+
+
+def _cost(replayed: Replayed) -> Decimal | None:
+    from evaluation.runs.run_tables import total_cost
+
+    return total_cost(c for u in replayed.used if u.execution == "executed" for c in u.calls)
+
+
+def _print_replay(recording: Recording, replayed: Replayed) -> None:
+    say_result(f"Case {recording.case_id}: {recording.received.news.text[:100]}")
+    steps = ", ".join(dict.fromkeys(u.step for u in replayed.used if u.execution == "executed")) or "nothing"
+    say_result(
+        f"Called again: {steps} ({replayed.count('executed')} calls, {money(_cost(replayed))} USD); "
+        f"{replayed.count('reused')} replies reused"
+    )
+    if replayed.status != "replayed":
+        say_result(f"It was not replayed to the end ({replayed.status}): {replayed.reason}")
+        return
+    before, after = _end(recording.end), _end(replayed.end)
+    names = [n for n in dict.fromkeys([*before, *after]) if n not in LEFT_OUT]
+    rows = [
+        ("" if before.get(n) == after.get(n) else "≠", n, _shown(before.get(n)), _shown(after.get(n))) for n in names
+    ]
+    changed = sum(1 for row in rows if row[0])
+    title = "Nothing differs" if not changed else f"{changed} fields differ"
+    table(("", "field", "recorded", "replayed"), rows, title=title)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"{len(value)}: " + "; ".join(_short(v) for v in value) if value else "–"
+    return "–" if value is None else f"{value}"
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    kept = [n for n in ("rule", "amount", "name", "version", "stance", "url") if n in value]
+    return " ".join(str(value[n]) for n in kept)

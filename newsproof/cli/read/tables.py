@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import csv
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from enum import StrEnum
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from newsproof.app.data_access import database
 from newsproof.app.invocation import Invocation, of, raise_at_ctrl_c, run
-from newsproof.app.sheet import advise, json_line, say_result
+from newsproof.app.sheet import (
+    UNWRAPPED,
+    Sheet,
+    advise,
+    are_numbers,
+    json_line,
+    json_lines,
+    say_result,
+    table,
+)
 from newsproof.cli.options import argument, command, commands, json_flag, option
-from newsproof.cli.output import Format, print_rows, write_page
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 
 if TYPE_CHECKING:
@@ -28,6 +38,15 @@ app = commands()
 _NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
 _LEAVE = ("exit", "quit")
 _PROMPT, _MORE = "sql> ", "...> "
+
+
+class Format(StrEnum):
+    """Output format of rows."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
 
 
 @app.command()
@@ -199,30 +218,51 @@ def _read_statements() -> Sequence[str] | None:
             return split_statements("\n".join(lines))
 
 
+def print_rows(result: Result, format: Format) -> None:
+    """Print rows on standard output; JSON is one object per line."""
+    if format == "json":
+        json_lines(result.dicts())
+    elif format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(result.columns)
+        writer.writerows(result.rows)
+    elif format == "markdown":
+        say_result(markdown(result))
+    else:
+        table(result.columns, result.rows, piped=UNWRAPPED)
+
+
+def markdown(result: Result) -> str:
+    """Return a Markdown table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
+    columns = zip(result.columns, zip(*result.rows, strict=True), strict=False)
+    figures = [name for name, cells in columns if are_numbers(cells)]
+    return Sheet(result.columns, result.rows, right=figures).markdown(_escaped)
+
+
+def _escaped(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
+    for mark in ("\\", "|", "`", "*", "_", "<", "[", "]"):
+        text = text.replace(mark, {"<": "&lt;"}.get(mark, "\\" + mark))
+    return " ".join(text.split())
+
+
 @command(app)
 async def report(
     invocation: Invocation,
     run_id: Annotated[str, option("Run id of a backtest, or `live`.", "--run")] = "live",
-    html: Annotated[
-        Path | None, option("Also write the report with its charts to this file, which is self-contained.", "--html")
-    ] = None,
     as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
 ) -> None:
     """Show cost, latency, confidence and calibration from ClickHouse, with small charts.
 
+    The page shows them under Analytics, with larger charts and more tables.
+
     Raises:
-        ConfigError: the file cannot be written.
         PermanentError: ClickHouse refuses a query.
     """
-    from evaluation.prices.study_report import study_section
     from evaluation.statistics.blocks import share_interval
     from newsproof.report.data import read_report
-    from newsproof.report.html_report import page_of
     from newsproof.report.text_report import print_report_of
 
     async with database(invocation, admin=False) as client:
         found = await read_report(client, run_id=run_id, interval=share_interval)
-        more = await study_section(client, run_id) if html is not None else ""
     json_line(found) if as_json else print_report_of(found)
-    if html is not None:
-        write_page(html, lambda written_at: page_of(found, written_at=written_at, more=more))

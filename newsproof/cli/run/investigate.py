@@ -68,7 +68,7 @@ async def investigate(
     """
     from agents.graphs import RESEARCH
     from newsproof.app.composition import address_of, mode_in_words, topics_of
-    from newsproof.app.processes.borrowed import installation, running
+    from newsproof.app.processes.supervisor import alongside, installation
     from newsproof.app.research_composition import (
         investigation_snapshot_of,
         refuse_unusable_research,
@@ -95,7 +95,7 @@ async def investigate(
     async with installation(settings, RESEARCH.name, starting=starting, workers=0, research=True) as (at, own):
         questions = Questions(address_of(at), topics_of(at), research_snapshot_of(at), investigation_snapshot_of(at))
         feed = TurnFeed(address_of(at), topics_of(at), questions.config_of, group=topics_of(at).group(RESEARCH.name))
-        async with running(questions.run(), feed.run()):
+        async with alongside(questions.run(), feed.run()):
             item = await _item(questions, feed, event, follow)
             try:
                 status = await _followed(feed, item, as_json=as_json)
@@ -181,7 +181,6 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
 
 async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
     from newsproof.report.brief import brief_lines
-    from schemas.printable import printable
     from schemas.research_events import BriefWritten
     from streams.feed.investigation_events import InvestigationEventConverter
 
@@ -195,30 +194,22 @@ async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
             if name == "thought_step":
                 say(_progress(data))
             elif name == "error":
-                say(f"It failed: {printable(data['message'])}")
+                say(f"It failed: {data['message']}")
             ended = data if name == "done" else ended
     if as_json:
         json_line(_last_line(brief, ended, item))
     elif brief is not None:
-        say_result("\n".join(map(printable_line, brief_lines(brief))))
+        say_result("\n".join(brief_lines(brief)))
         say(
             f"{ended['seconds']:.1f} s, {_usd(ended['cost_usd'])} USD. To show it again: {command_name()} investigate --follow {item.chat_id}"
         )
     return exits.OK if brief is not None else exits.FINDING
 
 
-def printable_line(line: str) -> str:
-    from schemas.printable import printable
-
-    return "\n".join(printable(part) for part in line.split("\n"))
-
-
 def _progress(data: dict[str, Any]) -> str:
-    from schemas.printable import printable
-
     seconds = data["duration_ms"] / 1000
     did, found = _cut(data["action"], 110), _cut(data["observation"], 160)
-    return printable(f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}")
+    return f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}"
 
 
 def _cut(text: str, most: int) -> str:
@@ -231,7 +222,6 @@ def _cut(text: str, most: int) -> str:
 def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem) -> dict[str, Any]:
     from newsproof.report.brief import brief_document
 
-    found = brief is not None
     return {
         "status": (brief.path if brief else ended.get("state", "failed")),
         "subtasks": len(brief.questions) if brief else 0,
@@ -240,7 +230,7 @@ def _last_line(brief: BriefWritten | None, ended: dict[str, Any], item: TurnItem
         "new_since": [_change(brief, n) for n in range(len(brief.new_since))] if brief else [],
         "cost_usd": _usd(ended.get("cost_usd")),
         "seconds": ended.get("seconds", 0.0),
-        "brief": brief_document(brief) if brief and found else None,
+        "brief": brief_document(brief) if brief else None,
         "investigation_id": item.chat_id,
     }
 

@@ -13,9 +13,20 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, of, run, span_of
 from newsproof.app.servers import say_on_stderr, servers
-from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, advise, json_line, json_lines, moment, say_result, table
+from newsproof.app.sheet import (
+    MINUTE,
+    Columns,
+    Sheet,
+    Unit,
+    advise,
+    json_line,
+    json_lines,
+    moment,
+    say_result,
+    table,
+    with_remedy,
+)
 from newsproof.cli.options import JsonLines, commands, option
-from newsproof.cli.output import with_remedy
 from schemas.printable import counted
 
 if TYPE_CHECKING:

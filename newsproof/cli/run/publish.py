@@ -261,7 +261,7 @@ async def _verified(invocation: Invocation, claim: str, deadline_s: float, max_c
         return await ask(address, topics)
     # Only now: to start an installation takes modules that take longer to load than an answer.
     from newsproof.app.composition import address_of, topics_of
-    from newsproof.app.processes.borrowed import installation
+    from newsproof.app.processes.supervisor import installation
 
     settings = invocation.settings()
     settings = settings.model_copy(update=settings.defaults_of_up)

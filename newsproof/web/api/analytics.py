@@ -19,7 +19,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from evaluation.compare.compare_runs import compare_runs
-from evaluation.compare.run_records import read_runs
+from evaluation.compare.run_records import read_run, read_runs
 from evaluation.compare.terms import Scoring
 from evaluation.prices.study_report import (
     MOST_GROUPS,
@@ -78,7 +78,7 @@ InPeriod = Annotated[Period, Depends(_period)]
 @router.get("/report")
 async def report(request: Request, period: InPeriod) -> Response:
     """Return the metrics of the standard report on the live run, by default of the whole run. Days of a period:
-    newsproof/report/period.py; tables: newsproof/report/answers.py."""
+    newsproof/report/period.py; tables: newsproof/report/data.py."""
     found = await _report(backend_of(request), period)
     return as_json({
         "run_id": found.run_id,
@@ -242,18 +242,10 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
 @router.get("/backtests/{run_id}")
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
     """Return one run and the results of its cases."""
-    tables = backend_of(request).reachable_tables()
-    runs = await with_timeout(read_runs(tables, run_id))
-    if not runs:
+    found = await with_timeout(read_run(backend_of(request).reachable_tables(), run_id))
+    if found is None:
         raise Refused(404, f"there is no run {run_id!r}", "list the runs with /api/v1/backtests")
-    states = await with_timeout(tables.query(_STATES, {"run_id": run_id}))
-    others = await with_timeout(tables.query(_OTHERS, {"run_id": run_id}))
-    return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
-
-
-_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
-_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
-WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
+    return as_json(found)
 
 
 Theme = Literal["light", "dark"]

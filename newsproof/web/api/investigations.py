@@ -1,10 +1,10 @@
-"""Routes of investigations: research a subject, follow the investigation, resume, stop."""
+"""Routes of investigations (research a subject, follow the investigation, resume, stop) and of watches, which repeat them."""
 
 from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -12,12 +12,14 @@ from starlette.responses import Response
 
 from agents.investigation.subject import MAX_QUESTION, asked
 from newsproof.app.research_composition import investigated_as_of, least_limits
+from newsproof.app.watches import watch_of
 from newsproof.web.api.live import CASE_ID, backend_of
 from newsproof.web.api.research import EVENTS, end_early, refuse_hurry, resumed
 from newsproof.web.backend import Backend
 from newsproof.web.questions import Unconfirmed
 from newsproof.web.responses import Refused, StrictBody, as_json
 from schemas.research_events import ClaimsCritiqued
+from schemas.watches import MAX_SUBJECT
 from streams.feed.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/investigations", tags=["investigations"])
@@ -145,3 +147,40 @@ async def _found(backend: Backend, investigation_id: str) -> TurnItem:
             404, f"there is no investigation {investigation_id}", "start one with POST /api/v1/investigations"
         )
     return item
+
+
+watching = APIRouter(prefix="/api/v1/watches", tags=["watches"])
+
+
+class WatchAsked(BaseModel):
+    """A watch: `every`, such as 6h (30m to 30d), or `on_news`."""
+
+    subject: str = Field(min_length=1, max_length=MAX_SUBJECT)
+    every: str | None = Field(None, max_length=20)
+    on_news: bool = False
+
+
+@watching.get("")
+async def watches(request: Request) -> Response:
+    """Return every watch, newest first, ended ones last."""
+    return as_json({"items": await backend_of(request).watches.views()})
+
+
+@watching.post("", status_code=201)
+async def set_watch(request: Request, asked: WatchAsked) -> Response:
+    """Start a watch. It runs at once, then at its interval or on news about the subject."""
+    watch = watch_of(asked.subject, asked.every, on_news=asked.on_news, by="web")
+    return as_json(await backend_of(request).watches.set(watch), 201)
+
+
+@watching.post("/{watch_id}/{command}")
+async def change(
+    request: Request,
+    watch_id: Annotated[str, Path(pattern=CASE_ID)],
+    command: Literal["pause", "resume", "end"],
+) -> Response:
+    """Pause, resume or end a watch; return its new state."""
+    book = backend_of(request).watches
+    if watch_id not in (await book.state()).watches:
+        raise Refused(404, f"there is no watch {watch_id}", "see GET /api/v1/watches for all watches")
+    return as_json(await book.change(watch_id, command, by="web"))

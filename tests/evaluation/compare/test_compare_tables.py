@@ -21,7 +21,7 @@ from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
-from newsproof.cli.measure.compare import compare, gate, power
+from newsproof.cli.measure.runs import compare, gate, power
 from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
 from tests.evaluation.stored import new_database, store_prices

@@ -113,7 +113,7 @@ async def running(part: Any) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        part.stop()
+        task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         if not task.cancelled():
             task.result()

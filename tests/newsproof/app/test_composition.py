@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from infra.clickhouse.client import connect
@@ -124,11 +125,10 @@ def test_simulated_answers_carry_no_other_label() -> None:
 
 
 def test_no_secret_and_no_address_reaches_the_snapshot_that_is_published() -> None:
-    import msgspec
-
-    at = settings(**KEYS, kafka_bootstrap_servers="broker:9092", clickhouse_url="http://u:p@db:8123")
+    others = {"ragflow_endpoint": "http://ragflow:9380", "ragflow_api_key": "r-key", "ragflow_dataset_id": "d"}
+    at = settings(**KEYS, **others, kafka_bootstrap_servers="broker:9092", clickhouse_url="http://u:p@db:8123")
     text = msgspec.json.encode(composition.snapshot_of(at)).decode()
-    assert not any(word in text for word in ("g-key", "t-key", "broker:9092", "db:8123"))
+    assert not any(word in text for word in ("g-key", "t-key", "r-key", "ragflow:9380", "broker:9092", "db:8123"))
 
 
 def test_demo_entities_with_synthetic_hosts_take_no_part_in_live_mode() -> None:
@@ -138,8 +138,6 @@ def test_demo_entities_with_synthetic_hosts_take_no_part_in_live_mode() -> None:
 
 
 def test_the_effects_of_the_graph_find_their_adapters_in_every_mode() -> None:
-    from datetime import UTC, datetime
-
     for at in (settings(), settings(**KEYS), settings(newsproof_mode="simulated")):
         made = ports(at)
         provider = composition.snapshot_of(at).search_providers[0]

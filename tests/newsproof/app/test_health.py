@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from structlog.testing import CapturingLogger
 
 from agents.core.registry import Registry
 from infra.clickhouse.client import ClickHouse
-from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import Settings
@@ -45,7 +43,6 @@ from tests.test_frozen_surfaces import bot, listener
 PROJECT = Path(__file__).parents[3]
 GRAFANA = PROJECT / "infra" / "grafana"
 LIMITS = LimitsSet(monthly_usd=Decimal(30), triage_reserve_usd=Decimal(3), daily_units=50, allow_unpriced=False, by="0")
-_numbers = count()
 
 
 class Refusing(Simulated):
@@ -64,12 +61,6 @@ REFUSED = Ports(
     recall=_refusing,
     earlier=_refusing,
 )
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    async with World.made(address, f"health{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import logging
 import stat
 import subprocess
@@ -139,3 +140,30 @@ def test_a_service_closes_its_data_directory_and_writes_for_its_owner_alone(tmp_
     subprocess.run([sys.executable, "-c", SERVICE], cwd=tmp_path, env=environment(), check=True, timeout=60)
     assert stat.S_IMODE((tmp_path / ".data").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "written").stat().st_mode) == 0o600
+
+
+FAULTY = """
+from infra.settings import load_settings
+from newsproof.app.invocation import run
+from newsproof.app import exits
+
+async def work():
+    return {}["partition 4"]
+
+try:
+    run(work(), service=load_settings())
+except Exception as exc:
+    raise SystemExit(exits.status_of(exc))
+"""
+
+
+def test_an_unforeseen_error_of_a_service_is_logged_with_its_place(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", FAULTY], cwd=tmp_path, env=environment(NEWSPROOF_MODE="offline"),
+        capture_output=True, check=False, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == exits.INTERNAL
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [
+        (at["level"], 'return {}["partition 4"]' in at["exception"] or "in work" in at["exception"]) for at in lines
+    ] == [("error", True)], done.stderr

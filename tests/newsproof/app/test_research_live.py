@@ -20,7 +20,6 @@ from agents.analysis.pages import page_of
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.lookups import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
-from infra.kafka.topics import KafkaAddress
 from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
 from newsproof.app.processes.services import serve_research
@@ -37,12 +36,6 @@ from tests.streams.world import World
 
 _numbers = count()
 TASKS = ("research_route", "research_plan", *AGENTS, "research_answer")
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    async with World.made(address, f"livechat{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
 
 
 class Chat:
@@ -168,43 +161,6 @@ async def test_each_task_is_asked_of_its_own_models_in_order_with_its_own_temper
     assert tried[1][:3] == ("gemini", "gemini-3.8-flash", None) and tried[1][3]
     unpriced = {c.prompt_name for c in model_calls(events) if c.cost_usd is None}
     assert unpriced == {"research_route", "research_answer"}, "an unknown price is not zero"
-
-
-async def test_the_macro_agent_is_asked_of_the_light_model_when_the_heavy_one_is_away_and_nothing_is_configured(
-    world: World, tmp_path: Path
-) -> None:
-    models = Models(("gemini-3.8-flash", "research_macro"))
-    async with outside(Market(), models) as (at, _), chatting(world, tmp_path, at) as chat:
-        events = await chat.asked()
-    assert [one.model for one in models.of("research_macro")] == ["gemini-3.8-flash", "gemini-2.5-flash-lite"]
-    assert {one.model for task in AGENTS[1:] for one in models.of(task)} == {"gemini-3.8-flash"}
-    assert "MacroAgent" in events[-1].metadata.agents and events[-1].metadata.path == "complete"
-    tried = [(c.model, c.error) for c in model_calls(events) if c.prompt_name == "research_macro"]
-    assert tried == [(None, "unavailable"), ("gemini-2.5-flash-lite", None)]
-
-
-async def test_sources_that_are_down_are_named_in_the_answer_and_to_the_agents_and_nothing_stands_in_for_their_figures(
-    world: World, tmp_path: Path
-) -> None:
-    models, down = Models(), frozenset({"fear_greed", "coinmetrics"})
-    async with outside(Market(), models, down=down) as (at, _), chatting(world, tmp_path, at) as chat:
-        events = await chat.asked()
-    told_by = {
-        "alternative.me": "fear_greed: unavailable (alternative.me",
-        "coinmetrics": "onchain: network: coinmetrics",
-    }
-    for source, line in told_by.items():
-        assert any(said.startswith(line) for said in events[-1].metadata.unavailable), source
-        for task in (*AGENTS, "research_answer"):
-            [asked] = models.of(task)
-            assert line in asked.words.partition("unavailable_data]]")[2], (source, task)
-    [macro], [onchain] = models.of("research_macro"), models.of("research_onchain")
-    assert macro.facts["missing"] == ["fear_greed"] and "fear_greed" in macro.facts["blocks_without_data"]
-    assert onchain.facts["missing"] == ["exchange_inflow", "exchange_outflow"]
-    of = {result.agent_name: result for result in only(events, rev.AgentsReported).results}
-    assert of["MacroAgent"].indicators["fear_greed"].value is None and of["MacroAgent"].missing == ("fear_greed",)
-    assert of["OnChainAgent"].indicators["exchange_inflow"] == rev.Indicator(value=None, impact="NEUTRAL", weight=0.0)
-    assert events[-1].metadata.path == "partial"
 
 
 async def test_a_question_of_two_halves_is_answered_from_figures_and_from_the_cases(

@@ -25,7 +25,7 @@ from infra.clickhouse.client import Result
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.console import Console
 from newsproof.app.terminal import PrintableStream
-from newsproof.cli.output import Format, print_rows
+from newsproof.cli.read.tables import Format, print_rows
 from schemas import envelope as wire
 from schemas.events import CaseDropped
 from schemas.ids import LIVE_RUN, event_id
@@ -33,7 +33,7 @@ from schemas.printable import printable, printable_json, printable_line
 from schemas.topics import Topics
 from streams.journal.appender import Appender
 from tests.newsproof.cli.test_dead_letters import poison
-from tests.newsproof.command import CHECKOUT, environment, newsproof
+from tests.newsproof.command import CHECKOUT, environment, invoked, on_log
 from tests.newsproof.signal_samples import NOW, signal, write_signals
 from tests.specification import opened
 
@@ -126,33 +126,20 @@ async def hostile(address: KafkaAddress, made_topics: Topics) -> str:
     return str(case_id)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    ["signals", "cases", "case ID", "case ID --events", "dlq list", "dlq show DLQ", "audit"],
-)
-@pytest.mark.parametrize("json_too", [False, True])
-def test_no_command_prints_what_acts(
-    command: str, json_too: bool, address: KafkaAddress, made_topics: Topics, hostile: str, tmp_path: Path
-) -> None:
-    env = {**address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": made_topics.prefix}
-    env |= {"TOPIC_PARTITIONS": "2"}
-    if "DLQ" in command:
-        (letter,) = newsproof("dlq", "list", "--json", cwd=tmp_path, env=env).stdout.splitlines()
-        command = command.replace("DLQ", json.loads(letter)["id"])
-    if command == "case ID --events" and not json_too:
-        pytest.skip("events are JSON alone")
-    arguments = command.replace("ID", hostile).split()
-    done = newsproof(
-        *arguments, *(["--json"] if json_too and "--events" not in arguments else []), cwd=tmp_path, env=env
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert ACTING.search(done.stdout + done.stderr) is None
-    if json_too and command != "audit":
-        documents = [json.loads(line) for line in done.stdout.splitlines()]
-        assert any("\x1b]0;owned" in text for document in documents for text in _texts(document))
-    elif command in ("signals", "cases"):
-        assert "␛]0;owned" in done.stdout
+def test_no_command_prints_what_acts(address: KafkaAddress, made_topics: Topics, hostile: str, tmp_path: Path) -> None:
+    def said(command: str) -> str:
+        done = invoked(*command.split(), cwd=tmp_path, env=on_log(address, made_topics))
+        assert done.returncode in (0, 1), done.stderr
+        assert ACTING.search(done.stdout + done.stderr) is None, command
+        return str(done.stdout)
+
+    letter = json.loads(said("dlq list --json"))["id"]
+    for command in ("signals", "cases", f"case {hostile}", "dlq list", f"dlq show {letter}", "audit"):
+        shown = said(command)
+        assert command not in ("signals", "cases") or "␛]0;owned" in shown
+        as_json = [said(f"{command} --json"), *([said(f"{command} --events")] if "case " in command else [])]
+        texts = [text for one in as_json for line in one.splitlines() for text in _texts(json.loads(line))]
+        assert command == "audit" or any("\x1b]0;owned" in text for text in texts)
 
 
 def _texts(value: Any) -> list[str]:

@@ -9,44 +9,32 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from infra.kafka.topics import KafkaAddress
-from newsproof.cli.main import app
+from newsproof.app import exits
 from newsproof.cli.run.bots import _say
 from schemas.deliveries import Planned, Settled
-from schemas.errors import ConfigError
 from schemas.topics import Topics
 from tests.infra.fakes.webhooks import SECRET
+from tests.newsproof.conftest import Run
 from tests.newsproof.signal_samples import NOW, signal, write_signals
 
 
 def test_bots_are_listed_checked_halted_and_resumed(
-    address: KafkaAddress, made_topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:
-    env = address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": made_topics.prefix, "TOPIC_PARTITIONS": "2"}
-    file = tmp_path / "bots.toml"
-    for name, value in (env | {"NEWSPROOF_DATA_DIR": str(tmp_path), "BOTS_FILE": str(file)}).items():
-        monkeypatch.setenv(name, value)
-
-    def said(*arguments: str) -> str:
-        done = CliRunner().invoke(app, ["bots", *arguments])
-        if done.exception is not None and not isinstance(done.exception, SystemExit):
-            raise done.exception
-        return done.stdout
-
-    with pytest.raises(ConfigError, match="define bots there"):
-        said()
-    file.write_text(
+    assert "define bots there" in run("bots", expect=exits.USAGE)
+    (tmp_path / "bots.toml").write_text(
         '[desk-1]\nkind = "webhook"\nmode = "live"\nurl = "https://desk.example/hook"\nmap = { BTC = "BTC/USDT" }\n'
         '[chat]\nkind = "notify"\n'
     )
-    with pytest.raises(ConfigError, match="BOT_SECRET_DESK_1 is not set"):
-        said("check", "desk-1")
-    monkeypatch.setenv("BOT_SECRET_DESK_1", SECRET)
+    assert "BOT_SECRET_DESK_1 is not set" in run("bots", "check", "desk-1", expect=exits.USAGE)
+
+    def said(*arguments: str, expect: int = 0) -> str:
+        return run("bots", *arguments, expect=expect, BOT_SECRET_DESK_1=SECRET)
+
     assert said("check", "desk-1") == "desk-1 (webhook, live) is ready. Its open positions cannot be read.\n"
-    with pytest.raises(ConfigError, match="defines no bot 'other': write one of desk-1, chat"):
-        said("halt", "other")
+    assert "defines no bot 'other': write one of desk-1, chat" in said("halt", "other", expect=exits.USAGE)
     assert "Every bot makes no new entries and closes its positions" in said("halt", "--exit")
     assert json.loads(said("halt", "desk-1", "--json"))["exit"] is False
     until = datetime.now(UTC) + timedelta(days=1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from schemas.budget import BudgetRecord, LimitsSet, Reserved, Settled, encode
 from schemas.topics import Topics
 from streams.ending import Ending
 from streams.wake import Wake
-from tests.newsproof.command import newsproof
+from tests.newsproof.conftest import Run
 
 
 async def written(address: KafkaAddress, topics: Topics, *records: BudgetRecord | bytes) -> None:
@@ -26,38 +26,22 @@ async def written(address: KafkaAddress, topics: Topics, *records: BudgetRecord 
             await producer.send_and_wait(topics.budget, value, partition=0)
 
 
-def shown(address: KafkaAddress, topics: Topics, cwd: Path, *arguments: str) -> str:
-    env = {
-        **address.as_environment(),
-        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
-        "TOPIC_PARTITIONS": "2",
-    }
-    done = newsproof("budget", *arguments, cwd=cwd, env=env)
-    assert done.returncode == 0, done.stderr
-    return str(done.stdout)
-
-
 def asked(id: str, usd: str, **more: Any) -> Reserved:
     plain: dict[str, Any] = {"units": 0, "for_triage": False, "case_id": "c", "head_id": "h"}
     return Reserved(id=id, effect="search", provider="tavily", usd=Decimal(usd), **{**plain, **more})
 
 
-@pytest.mark.slow
-async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted(
-    address: KafkaAddress, made_topics: Topics, tmp_path: Path
+def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted(
+    run: Run, address: KafkaAddress, made_topics: Topics
 ) -> None:
-    await written(
-        address,
-        made_topics,
-        LimitsSet(
-            monthly_usd=Decimal(3),
-            triage_reserve_usd=Decimal(1),
-            daily_units=1,
-            allow_unpriced=False,
-            by="left",
-            doubtful_percent=40,
-            forced_percent=100,
-        ),
+    assert "(`newsproof up`)" in run("budget"), "before any worker has started"
+    assert json.loads(run("budget", "--json"))["limits"] is None
+    limits = LimitsSet(
+        monthly_usd=Decimal(3), triage_reserve_usd=Decimal(1), daily_units=1, allow_unpriced=False, by="left",
+        doubtful_percent=40, forced_percent=100,
+    )  # fmt: skip
+    records = (
+        limits,
         asked("rumour", "0", units=1, claim_kinds=("doubtful",)),
         asked("other", "0", units=1),
         asked("a", "1.5", units=1, claim_kinds=("forced",), group="desk"),
@@ -68,7 +52,8 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         asked("e", "2.5", for_triage=True),
         b"garbage",
     )
-    said = json.loads(shown(address, made_topics, tmp_path, "--json"))
+    asyncio.run(written(address, made_topics, *records))
+    said = json.loads(run("budget", "--json"))
     assert (said["limits"]["monthly_usd"], said["limits"]["by"]) == ("3", "left")
     general = {name: Decimal(value) for name, value in said["month"]["general"].items()}
     assert general == {
@@ -86,23 +71,13 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
     assert [alert["kind"] for alert in said["alerts"]] == ["daily_share"]
     assert (said["unsettled"], said["unreadable_records"]) == (1, 1)
     assert "no room for another triage" in said["news_waits_because"]
-    text = shown(address, made_topics, tmp_path)
-    assert (
-        "1 of 1 tool calls" in text
-        and "2.2500" in text
-        and "1/30" in text
-        and "money 2, units 1, units_doubtful 1" in text
-    )
-    assert "Sources of desk: 1 of 1 tool calls, 0.5000 of 3.0000 USD; triage: 0.0000 USD." in text
-    assert "0 for rumoured or planned claims (at most 0), 1 for hacks" in text
-
-
-@pytest.mark.slow
-async def test_before_any_worker_has_started_the_command_says_what_to_do(
-    address: KafkaAddress, made_topics: Topics, tmp_path: Path
-) -> None:
-    assert "run up`)" in shown(address, made_topics, tmp_path)
-    assert json.loads(shown(address, made_topics, tmp_path, "--json"))["limits"] is None
+    text = run("budget")
+    for words in (
+        *("1 of 1 tool calls", "2.2500", "1/30", "money 2, units 1, units_doubtful 1"),
+        "Sources of desk: 1 of 1 tool calls, 0.5000 of 3.0000 USD; triage: 0.0000 USD.",
+        "0 for rumoured or planned claims (at most 0), 1 for hacks",
+    ):
+        assert words in text
 
 
 @pytest.mark.parametrize("written_as", ["30", "12.34"])

@@ -4,48 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.kafka.topics import KafkaAddress
-from newsproof.app import exits
-from newsproof.cli.main import app
-from schemas.topics import Topics
 from tests.conftest import DATABASE
 from tests.newsproof.app.test_calibrated_cases import STORIES, history
-
-Run = Callable[..., str]
+from tests.newsproof.conftest import Run
 
 
 @pytest.fixture
-def calibration(
-    address: KafkaAddress, topics: Topics, migrated: Address, clickhouse: ClickHouse, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Run:  # fmt: skip
+def calibration(run: Run, migrated: Address, clickhouse: ClickHouse) -> Run:
     """Run a subcommand in an installation with the tests' servers, and return its output."""
-    monkeypatch.chdir(tmp_path)
-    found = {
-        **address.as_environment(),
-        "CLICKHOUSE_URL": f"http://{migrated.host}:{migrated.port}",
-        "CLICKHOUSE_DATABASE": DATABASE,
-        "TOPIC_PARTITIONS": "1",
-        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
-    }
-    for name, value in found.items():
-        monkeypatch.setenv(name, value)
-
-    def run(*args: str, expect: int = 0) -> str:
-        done = CliRunner().invoke(app, ["calibration", *args])
-        failed = done.exception is not None and not isinstance(done.exception, SystemExit)
-        assert (exits.status_of(done.exception) if failed else done.exit_code) == expect, str(done.exception)
-        return done.stdout
-
-    return run
+    at = {"CLICKHOUSE_URL": f"http://{migrated.host}:{migrated.port}", "CLICKHOUSE_DATABASE": DATABASE}
+    return partial(run, "calibration", **at, TOPIC_PARTITIONS="1")
 
 
 def filled(at: Address) -> None:
@@ -56,9 +30,7 @@ def filled(at: Address) -> None:
     asyncio.run(fill())
 
 
-def test_a_map_is_fitted_appended_and_shown_with_what_confidences_become(
-    calibration: Run, migrated: Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_map_is_fitted_appended_and_shown_with_what_confidences_become(calibration: Run, migrated: Address) -> None:
     filled(migrated)
     dry = calibration("fit", "--dry-run")
     assert "Dry run: nothing was appended." in dry and "the claim stands for 14 days" in dry
@@ -81,10 +53,8 @@ def test_a_map_is_fitted_appended_and_shown_with_what_confidences_become(
     assert f"{last['probability']:.0%} ({last['low']:.0%}–{last['high']:.0%})" in shown
     assert last["probability"] < 0.8, "half of them came true"
 
-    monkeypatch.setenv("CALIBRATION_MAX_FALSE_SHARE", "0.9")
-    assert "Selling rule: orders below confidence 0.5 are removed." in calibration("fit", "--dry-run")
-    monkeypatch.setenv("CALIBRATION_MAX_FALSE_SHARE", "0.01")
-    assert "Selling rule: every order is removed" in calibration("fit", "--dry-run")
+    for share, rule in (("0.9", "orders below confidence 0.5 are removed."), ("0.01", "every order is removed")):
+        assert f"Selling rule: {rule}" in calibration("fit", "--dry-run", CALIBRATION_MAX_FALSE_SHARE=share)
 
 
 def test_without_outcomes_it_says_how_many_stories_are_missing(calibration: Run) -> None:

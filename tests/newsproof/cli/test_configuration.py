@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from infra.settings import Settings
 from newsproof.cli.operate.describe import MASK, masked, settings_page
-from tests.newsproof.command import CHECKOUT, NOBODY_OUTSIDE, newsproof
+from tests.newsproof.command import CHECKOUT, NOBODY_OUTSIDE, invoked
 
 
 def shown(cwd: Path, *arguments: str, **env: str) -> dict[str, dict[str, str]]:
-    done = newsproof(*arguments, "config", "--json", cwd=cwd, env=env)
+    done = invoked(*arguments, "config", "--json", cwd=cwd, env=env)
     assert done.returncode == 0, done.stderr
     return {one["name"]: one for one in map(json.loads, done.stdout.splitlines())}
 
@@ -29,7 +27,6 @@ def test_every_setting_is_shown_with_its_value_and_origin(tmp_path: Path) -> Non
     assert about["TOPIC_REPLICATION"] == ("1", "default")
 
 
-@pytest.mark.slow
 def test_no_secret_is_shown(tmp_path: Path) -> None:
     secrets = {
         "GEMINI_API_KEY": "gemini-geheim",
@@ -38,7 +35,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
         "CLICKHOUSE_URL": "http://me:clickhouse-geheim@db:8123",
     }
     for arguments in (["config", "--json"], ["config"], ["doctor", "--json"]):
-        done = newsproof(*arguments, cwd=tmp_path, env=secrets | NOBODY_OUTSIDE)
+        done = invoked(*arguments, cwd=tmp_path, env=secrets | NOBODY_OUTSIDE)
         assert "geheim" not in done.stdout + done.stderr
     assert masked("http://me:clickhouse-geheim@db:8123") == f"http://me:{MASK}@db:8123"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof.app import exits
 from schemas.topics import Topics
 from streams.journal.appender import Appender
-from tests.newsproof.command import newsproof
+from tests.newsproof.conftest import Run
 
 GOOD = b'{"source":"s","text":"mended","published_at":"2026-03-01T00:00:00Z"}'
 
@@ -42,85 +43,51 @@ async def letters(address: KafkaAddress, made_topics: Topics) -> None:
     await appender.stop()
 
 
-class Queue:
-    """The command on this test's topics."""
-
-    def __init__(self, address: KafkaAddress, topics: Topics, cwd: Path) -> None:
-        self._cwd = cwd
-        self._env = {
-            **address.as_environment(),
-            "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
-            "TOPIC_PARTITIONS": "2",
-        }
-
-    def run(self, *arguments: str) -> Any:
-        return newsproof("dlq", *arguments, cwd=self._cwd, env=self._env)
-
-    def listed(self, *arguments: str) -> dict[str, dict[str, Any]]:
-        done = self.run("--json", *arguments)
-        assert done.returncode == 0, done.stderr
-        return {one["reason"]: one for one in map(json.loads, done.stdout.splitlines())}
+def listed(run: Run, *arguments: str) -> dict[str, dict[str, Any]]:
+    return {one["reason"]: one for one in map(json.loads, run("dlq", "--json", *arguments).splitlines())}
 
 
-@pytest.fixture
-def queue(address: KafkaAddress, made_topics: Topics, tmp_path: Path, letters: None) -> Queue:
-    return Queue(address, made_topics, tmp_path)
+def news(address: KafkaAddress, topics: Topics) -> list[Any]:
+    async def read() -> list[Any]:
+        spans = await offsets_of(address, topics.news)
+        return [record async for _, records in read_range(address, spans) for record in records]
+
+    return asyncio.run(read())
 
 
-async def news(address: KafkaAddress, topics: Topics) -> list[Any]:
-    spans = await offsets_of(address, topics.news)
-    return [record async for _, records in read_range(address, spans) for record in records]
+def test_letters_are_listed_and_shown_with_the_reason_and_the_original(run: Run, letters: None) -> None:
+    found = listed(run)
+    assert set(found) == {"not_utf8", "missing_field", "bad_event"}
+    assert found["missing_field"]["why"] == "why 1" and not found["missing_field"]["requeued"]
+    assert set(listed(run, "--reason", "bad_event")) == {"bad_event"}
+    shown = run("dlq", "show", found["not_utf8"]["id"])
+    assert "{broken \\xff" in shown and "why 0" in shown
+    assert run("dlq", "show", found["missing_field"]["id"], "--value") == "{}"
+    for arguments, says in ([(), "--all"], [("9:9",), "dlq list"]):
+        assert says in run("dlq", "requeue", *arguments, expect=exits.USAGE)
 
 
-@pytest.mark.slow
-def test_letters_are_listed_and_shown_with_the_reason_and_the_original(queue: Queue) -> None:
-    listed = queue.listed()
-    assert set(listed) == {"not_utf8", "missing_field", "bad_event"}
-    assert listed["missing_field"]["why"] == "why 1" and not listed["missing_field"]["requeued"]
-    assert set(queue.listed("--reason", "bad_event")) == {"bad_event"}
-    one = queue.run("show", listed["not_utf8"]["id"])
-    assert "{broken \\xff" in one.stdout and "why 0" in one.stdout
-    assert queue.run("show", listed["missing_field"]["id"], "--value").stdout == "{}"
-
-
-@pytest.mark.slow
-async def test_a_letter_is_sent_again_once_with_its_key_headers_and_origin(
-    queue: Queue, address: KafkaAddress, made_topics: Topics
+def test_a_letter_is_sent_again_once_with_its_key_headers_and_origin_and_a_mended_value_under_its_own_key(
+    run: Run, letters: None, address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:
-    letter = queue.listed()["not_utf8"]["id"]
-    assert queue.run("requeue", letter).returncode == exits.OK
-    (record,) = await news(address, made_topics)
+    found = listed(run)
+    letter = found["not_utf8"]["id"]
+    run("dlq", "requeue", letter)
+    (record,) = news(address, made_topics)
     assert (record.key, record.value) == (b"s:1", b"{broken \xff")
     assert dict(record.headers) == {"trace": b"abc", "dl_requeued_from": letter.encode()}
-    assert queue.listed()["not_utf8"]["requeued"] is True
-    twice = queue.run("requeue", letter)
-    assert twice.returncode == exits.USAGE and "--again" in twice.stderr
-
-
-@pytest.mark.slow
-async def test_a_mended_value_is_sent_under_its_own_key(
-    queue: Queue, address: KafkaAddress, made_topics: Topics, tmp_path: Path
-) -> None:
+    assert listed(run)["not_utf8"]["requeued"] is True
+    assert "--again" in run("dlq", "requeue", letter, expect=exits.USAGE)
     (tmp_path / "mended.json").write_bytes(GOOD)
-    letter = queue.listed()["missing_field"]["id"]
-    assert queue.run("requeue", letter, "--value", "mended.json").returncode == exits.OK
-    (record,) = await news(address, made_topics)
-    assert record.value == GOOD and record.key.startswith(b"s:") and record.key != b"s:1"
+    run("dlq", "requeue", found["missing_field"]["id"], "--value", "mended.json")
+    (mended,) = [one for one in news(address, made_topics) if one.value == GOOD]
+    assert mended.key.startswith(b"s:") and mended.key != b"s:1"
 
 
-@pytest.mark.slow
-async def test_all_sends_what_came_from_news_and_nothing_into_the_journal(
-    queue: Queue, address: KafkaAddress, made_topics: Topics
+def test_all_sends_what_came_from_news_and_nothing_into_the_journal(
+    run: Run, letters: None, address: KafkaAddress, made_topics: Topics
 ) -> None:
-    done = queue.run("requeue", "--all", "--json")
-    assert len(json.loads(done.stdout)["requeued"]) == 2 and "1 dead letters do not come from" in done.stderr
-    assert len(await news(address, made_topics)) == 2
-    assert not any(first < end for first, end in (await offsets_of(address, made_topics.cases)).values())
-    refused = queue.run("requeue", queue.listed()["bad_event"]["id"])
-    assert refused.returncode == exits.USAGE and made_topics.cases in refused.stderr
-
-
-def test_nothing_is_sent_when_nothing_or_something_unknown_is_chosen(queue: Queue) -> None:
-    for arguments, says in ([(), "--all"], [("9:9",), "dlq list"]):
-        done = queue.run("requeue", *arguments)
-        assert done.returncode == exits.USAGE and says in done.stderr
+    assert len(json.loads(run("dlq", "requeue", "--all", "--json"))["requeued"]) == 2
+    assert len(news(address, made_topics)) == 2
+    assert not any(first < end for first, end in asyncio.run(offsets_of(address, made_topics.cases)).values())
+    assert made_topics.cases in run("dlq", "requeue", listed(run)["bad_event"]["id"], expect=exits.USAGE)

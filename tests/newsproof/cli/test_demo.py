@@ -23,7 +23,7 @@ from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.servers import servers
 from schemas.signals import ACTED_ON, Action, Stage, Verdict
-from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
+from tests.newsproof.command import CHECKOUT, COMMAND, environment, invoked, newsproof, processes_in
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def test_nothing_that_it_started_is_left(finished: Finished) -> None:
 
 def test_the_audit_finds_the_demos_log_afterwards_and_it_is_clean(finished: Finished) -> None:
     directory, _ = finished
-    done = newsproof("audit", "--json", cwd=directory)
+    done = invoked("audit", "--json", cwd=directory)
     assert done.returncode == exits.OK, done.stderr
     report = json.loads(done.stdout)
     assert (report["news"], report["cases"], report["lost"], report["open"]) == (42, 42, 0, 0)
@@ -103,48 +103,47 @@ def reopened(finished: Finished) -> Iterator[Path]:
 
 def test_a_case_tells_its_story(reopened: Path) -> None:
     directory = reopened
-    done = newsproof("case", "h09", cwd=directory)
+    done = invoked("case", "h09", cwd=directory)
     assert done.returncode == exits.OK, done.stderr
     for part in ("Walmart", "First judgement", "Evidence:", "How the confidence came about", "preliminary", "calls,"):
         assert part in done.stdout
-    told = json.loads(newsproof("case", "h09", "--json", cwd=directory).stdout)
+    told = json.loads(invoked("case", "h09", "--json", cwd=directory).stdout)
     rows = told["confidence"]
     assert rows[-1]["confidence"] == pytest.approx(
         rows[0]["confidence"] + sum(r["amount"] or 0 for r in rows), abs=1e-6
     )
     raw = [
-        json.loads(line)
-        for line in newsproof("case", told["case_id"][:8], "--events", cwd=directory).stdout.splitlines()
+        json.loads(line) for line in invoked("case", told["case_id"][:8], "--events", cwd=directory).stdout.splitlines()
     ]
     assert raw[0]["event"]["type"] == "newsproof.event_received"
     assert [r["accepted"] for r in raw] == [True] * len(raw)
 
 
 def test_of_all_signals_exactly_the_two_that_a_later_case_denies_are_retracted(reopened: Path) -> None:
-    signals = [json.loads(line) for line in newsproof("signals", "--json", cwd=reopened).stdout.splitlines()]
-    rows = [json.loads(line) for line in newsproof("cases", "--json", cwd=reopened).stdout.splitlines()]
+    signals = [json.loads(line) for line in invoked("signals", "--json", cwd=reopened).stdout.splitlines()]
+    rows = [json.loads(line) for line in invoked("cases", "--json", cwd=reopened).stdout.splitlines()]
     names = {row["case_id"]: row["external_id"] for row in rows}
     assert {names[s["case_id"]]: s["revision"] for s in signals if s["revision"] > 1} == {"h09": 2, "h33": 2}
     assert {names[s["case_id"]] for s in signals if s["stage"] == "retracted"} == {"h09", "h33"}
     for denier, denied in (("h41", "h09"), ("h42", "h33")):
-        told = json.loads(newsproof("case", denied, "--json", cwd=reopened).stdout)
+        told = json.loads(invoked("case", denied, "--json", cwd=reopened).stdout)
         assert [(r["stage"], r["action"]) for r in told["revisions"]][1:] == [("retracted", "observe")]
         assert next(r["end"] for r in rows if names[r["case_id"]] == denied).startswith("observe 0.00 (retracted")
         by = next(case for case, name in names.items() if name == denier)
         assert by in told["revisions"][-1]["notes"]
         assert f"The signal of case {told['case_id']} is retracted" in str(
-            json.loads(newsproof("case", denier, "--json", cwd=reopened).stdout)["timeline"]
+            json.loads(invoked("case", denier, "--json", cwd=reopened).stdout)["timeline"]
         )
 
 
 def test_sql_answers_in_every_format(reopened: Path) -> None:
     directory = reopened
     query = "SELECT count() AS n, 'x' AS text FROM v_signals"
-    as_csv = newsproof("sql", query, "--format", "csv", cwd=directory)
+    as_csv = invoked("sql", query, "--format", "csv", cwd=directory)
     ((n, text),) = list(csv.reader(io.StringIO(as_csv.stdout)))[1:]
     assert (int(n) > 0, text) == (True, "x")
-    assert json.loads(newsproof("sql", query, "--json", cwd=directory).stdout) == {"n": int(n), "text": "x"}
-    refused = newsproof("sql", "SELECT nonsense FROM v_signals", cwd=directory)
+    assert json.loads(invoked("sql", query, "--json", cwd=directory).stdout) == {"n": int(n), "text": "x"}
+    refused = invoked("sql", "SELECT nonsense FROM v_signals", cwd=directory)
     assert refused.returncode == exits.USAGE and "SHOW TABLES" in refused.stderr
 
 

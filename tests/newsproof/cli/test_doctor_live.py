@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import subprocess
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -178,49 +179,36 @@ async def test_an_embedded_kafka_without_a_java_is_to_be_mended(
 # What an answer says
 
 
-async def test_a_model_that_the_provider_does_not_list_is_named_with_others_that_are_open() -> None:
-    rows = await of_gemini(
-        answered(LIGHT), gemini.error(404, "NOT_FOUND", f"models/{HEAVY} is not found"), models(LIGHT)
-    )
-    assert rows[f"models of gemini: {LIGHT}"].state == "ok"
-    gone = rows[f"models of gemini: {HEAVY}"]
-    assert gone.state == "missing" and LIGHT in gone.do and "MODEL_HEAVY" in gone.do
-    assert call(rows, f"gemini:{HEAVY}").state == "missing"
-    assert "not open to this key" in call(rows, f"gemini:{HEAVY}").do, "the adapter's own words"
+HTML = Say(b"<html>hi</html>", headers={"content-type": "text/html"})
+OF_HEAVY, CALL_LIGHT, CALL_HEAVY = f"models of gemini: {HEAVY}", f"call (gemini:{LIGHT})", f"call (gemini:{HEAVY})"
+GONE = (answered(LIGHT), gemini.error(404, "NOT_FOUND", f"models/{HEAVY} is not found"), models(LIGHT))
+OTHER = (answered("gemini-2.5-flash"), answered(f"{HEAVY}-001"), models(LIGHT, HEAVY))
+LIGHT_ALONE = {"model_heavy": LIGHT}
+VECTORS = {**LIGHT_ALONE, "embedding_provider": "gemini", "embedding_timeout_seconds": 60}
+SILENT = {**LIGHT_ALONE, "model_timeout_seconds": 0.2}
+ANSWERS: dict[str, tuple[Sequence[Behaviour], dict[str, Any], str, str, str, str]] = {
+    "a model that is listed": (GONE, {}, f"models of gemini: {LIGHT}", "ok", "", ""),
+    "one that is not, and another that is open": (GONE, {}, OF_HEAVY, "missing", HEAVY, f"such as {LIGHT}"),
+    "the adapter's own words": (GONE, {}, CALL_HEAVY, "missing", "", "not open to this key"),
+    "one that answers all the same": ((answered(LIGHT), answered(HEAVY), models(LIGHT)), {}, OF_HEAVY, "note", "but it responded", ""),
+    "another model": (OTHER, {}, CALL_LIGHT, "note", "a different name", LIGHT),
+    "a snapshot": (OTHER, {}, CALL_HEAVY, "ok", "", ""),
+    "an HTML page": ((HTML, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "the response is an HTML page", "GEMINI_BASE_URL"),
+    "a wrong key": ((gemini.WRONG_KEY, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (auth)", "GEMINI_API_KEY"),
+    "overload": ((gemini.error(503, "UNAVAILABLE"), models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (unavailable)", "unavailable"),
+    "no candidate": ((gemini.NO_CANDIDATE, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (invalid_output)", "candidate"),
+    "silence": ((StaySilent(),), SILENT, CALL_LIGHT, "missing", "FAILED (timeout)", ""),
+    "a vector": ((answered(LIGHT), embeddings.gemini_vectors([0.1] * 256, tokens=1), models(LIGHT)), VECTORS, "call (vectors, gemini:gemini-embedding-2)", "ok", "a vector of 256 numbers", ""),
+}  # fmt: skip
 
 
-async def test_a_model_that_answers_is_not_missing_because_the_list_has_another_name_for_it() -> None:
-    rows = await of_gemini(answered(LIGHT), answered(HEAVY), models(LIGHT))
-    row = rows[f"models of gemini: {HEAVY}"]
-    assert row.state == "note" and "but it responded" in row.found
-
-
-async def test_another_models_name_is_said() -> None:
-    rows = await of_gemini(answered("gemini-2.5-flash"), answered(f"{HEAVY}-001"), models(LIGHT, HEAVY))
-    other = call(rows, f"gemini:{LIGHT}")
-    assert (other.state, other.model, other.answered) == ("note", "gemini-2.5-flash", True)
-    assert "a different name" in other.found and LIGHT in other.do
-    assert call(rows, f"gemini:{HEAVY}").state == "ok"
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "found", "do"),
-    [
-        (
-            Say(b"<html>hi</html>", headers={"content-type": "text/html"}),
-            "the response is an HTML page",
-            "GEMINI_BASE_URL",
-        ),
-        (gemini.WRONG_KEY, "FAILED (auth)", "GEMINI_API_KEY"),
-        (gemini.error(503, "UNAVAILABLE"), "FAILED (unavailable)", "unavailable"),
-        (gemini.NO_CANDIDATE, "FAILED (invalid_output)", "candidate"),
-    ],
-)
-async def test_a_call_that_fails_says_so_in_the_adapters_words(behaviour: Say, found: str, do: str) -> None:
-    rows = await of_gemini(behaviour, models(LIGHT), model_heavy=LIGHT)
-    row = call(rows, f"gemini:{LIGHT}")
-    assert row.state == "missing" and not row.answered
-    assert found in row.found and do in row.do
+@pytest.mark.parametrize(("script", "values", "name", "state", "found", "do"), ANSWERS.values(), ids=ANSWERS)
+async def test_what_an_answer_says(
+    script: Sequence[Behaviour], values: dict[str, Any], name: str, state: str, found: str, do: str
+) -> None:
+    row = (await of_gemini(*script, **values))[name]
+    assert (row.state, found in row.found, do in row.do) == (state, True, True), row
+    assert not isinstance(row, CallCheck) or row.answered is (state != "missing")
 
 
 async def test_what_was_paid_for_an_answer_of_no_use_is_counted_and_an_unknown_cost_is_never_zero() -> None:
@@ -229,11 +217,6 @@ async def test_what_was_paid_for_an_answer_of_no_use_is_counted_and_an_unknown_c
     assert paid.cost_usd is not None and paid.cost_usd > 0 and f"{paid.cost_usd.normalize():f} USD" in paid.found
     assert lost.cost_usd is None and "cost unknown" in lost.found
     assert "1 of unknown cost" in rows["cost of this check"].found
-
-
-async def test_a_provider_that_never_answers_ends_at_the_adapters_own_time() -> None:
-    rows = await of_gemini(StaySilent(), model_heavy=LIGHT, model_timeout_seconds=0.2)
-    assert call(rows, f"gemini:{LIGHT}").found.startswith("FAILED (timeout)")
 
 
 async def test_the_scripted_server_is_told_from_a_model() -> None:
@@ -275,19 +258,6 @@ async def test_a_clock_that_is_off_is_a_note(off_s: int, age: str, state: str, s
     assert rows["clock"].state == state and says in rows["clock"].found
     skew = call(rows, f"gemini:{LIGHT}").skew_s
     assert skew is not None and skew == pytest.approx(-off_s - int(age), abs=60)
-
-
-async def test_vectors_are_asked_for_where_a_provider_makes_them() -> None:
-    vector = embeddings.gemini_vectors([0.1] * 256, tokens=1)
-    rows = await of_gemini(
-        answered(LIGHT),
-        vector,
-        models(LIGHT),
-        model_heavy=LIGHT,
-        embedding_provider="gemini",
-        embedding_timeout_seconds=60,
-    )
-    assert "a vector of 256 numbers" in call(rows, "vectors, gemini:gemini-embedding-2").found
 
 
 # Models of one's own

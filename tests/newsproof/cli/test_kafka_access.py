@@ -19,7 +19,7 @@ from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import ensure_topics
 from newsproof.app import exits
 from schemas.topics import Topics
-from tests.newsproof.command import environment, newsproof
+from tests.newsproof.command import environment, invoked
 
 BOT = """
 import asyncio
@@ -42,7 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def told(place: Path) -> dict[str, str]:
-    done = newsproof("kafka", "--json", cwd=place)
+    done = invoked("kafka", "--json", cwd=place)
     assert done.returncode == 0, done.stderr
     answer: dict[str, str] = json.loads(done.stdout)
     return answer
@@ -91,12 +91,14 @@ def test_a_bot_works_beside_it_without_a_password_here_and_elsewhere(
 
 
 def test_it_says_what_to_do_where_there_is_no_embedded_kafka(place: Path, tmp_path: Path) -> None:
-    done = newsproof("kafka", cwd=tmp_path)
-    assert (done.returncode, "up`" in done.stderr) == (exits.USAGE, True), done.stderr
-    done = newsproof("kafka", cwd=place, env={"KAFKA_BOOTSTRAP_SERVERS": "broker:9092"})
-    assert (done.returncode, "the settings decide" in done.stderr) == (exits.USAGE, True), done.stderr
+    for cwd, env, says in (
+        (tmp_path, {}, "up`"),
+        (place, {"KAFKA_BOOTSTRAP_SERVERS": "broker:9092"}, "the settings decide"),
+    ):
+        done = invoked("kafka", cwd=cwd, env=env)
+        assert (done.returncode, says in done.stderr) == (exits.USAGE, True), done.stderr
 
 
 def test_people_read_it_as_a_table_and_lines_to_copy(told: dict[str, str], place: Path) -> None:
-    done = newsproof("kafka", cwd=place)
+    done = invoked("kafka", cwd=place)
     assert told["kcat"] in done.stdout and told["password_file"] in done.stdout.replace("\n", "")

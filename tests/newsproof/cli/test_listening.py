@@ -17,7 +17,6 @@ from typing import Any
 import httpx
 import orjson
 import pytest
-from typer.testing import CliRunner
 
 from infra.embedded.child import free_ports
 from infra.kafka.topics import KafkaAddress, ensure_topics
@@ -27,7 +26,6 @@ from infra.settings import load_settings
 from newsproof.app import exits
 from newsproof.app.processes.listening import Sources, Webhooks, run_listener
 from newsproof.app.processes.supervisor import _services
-from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from schemas.news import is_marked
 from schemas.topics import Topics, partition_of
@@ -35,6 +33,7 @@ from streams.journal.log import KafkaLog
 from streams.reputation.reputation_topic import read_reputations, write_reputations
 from tests.infra.fakes.sources import news_in, recent
 from tests.infra.fakes.webhooks import SECRET, signed
+from tests.newsproof.command import invoked, on_log
 from tests.streams.records import opening
 
 
@@ -54,13 +53,10 @@ def site(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def newsproof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def call(*arguments: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, ["--data-dir", str(tmp_path / "data"), *arguments])
-        return done.exit_code, done.output if isinstance(done.exception, SystemExit | None) else str(done.exception)
+def newsproof(tmp_path: Path) -> Any:
+    def call(*arguments: str, **env: str) -> tuple[int, str]:
+        done = invoked("--data-dir", str(tmp_path / "data"), *arguments, cwd=tmp_path, env=env)
+        return done.returncode, done.stdout + done.stderr
 
     return call
 
@@ -170,22 +166,16 @@ def test_a_port_for_webhooks_without_a_secret_is_refused() -> None:
 
 
 def test_one_look_publishes_and_the_list_says_what_came_of_it(
-    newsproof: Any, site: str, address: KafkaAddress, topics: Topics, monkeypatch: pytest.MonkeyPatch
+    newsproof: Any, site: str, address: KafkaAddress, topics: Topics
 ) -> None:
-    for name, value in (address.as_environment() | {"NEWSPROOF_TOPIC_PREFIX": topics.prefix}).items():
-        monkeypatch.setenv(name, value)
+    newsproof = partial(newsproof, **on_log(address, topics, partitions=4))
     newsproof("sources", "add", f"{site}/feed.xml", "--id", "mine", "--private")
     asyncio.run(opened(address, topics, 20, partitions=4))
     asyncio.run(write_reputations(KafkaLog(address), address, topics, datetime.now(UTC)))
     status, output = newsproof("listen", "--once", "--source", "mine", "--json")
     (looked,) = documents(output)
-    assert status == exits.OK and looked == {
-        "source": "mine",
-        "state": "ok",
-        "items": {"new": 1, "recorded": 1},
-        "why": "",
-        "do": "",
-    }
+    polled = {"source": "mine", "state": "ok", "items": {"new": 1, "recorded": 1}, "why": "", "do": ""}
+    assert (status, looked) == (exits.OK, polled)
     (row,) = [one for one in documents(newsproof("sources", "--json")[1]) if one["id"] == "mine"]
     assert (row["state"], row["new"], row["looked_at"] is None) == ("ok", 1, False)
 

@@ -19,7 +19,7 @@ from newsproof.sdk.client import item_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
 from schemas.topics import Topics
-from tests.newsproof.command import COMMAND, NOT_FOR_A_CLIENT, environment, newsproof
+from tests.newsproof.command import COMMAND, NOT_FOR_A_CLIENT, environment, invoked, newsproof, on_log
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -83,31 +83,17 @@ async def values(address: KafkaAddress, topics: Topics) -> list[bytes]:
     return [record.value async for _, records in read_range(address, spans) for record in records]
 
 
-def settings(address: KafkaAddress, topics: Topics) -> dict[str, str]:
-    return {
-        **address.as_environment(),
-        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
-        "TOPIC_PARTITIONS": "2",
-    }
-
-
 async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
     address: KafkaAddress, topics: Topics, tmp_path: Path
 ) -> None:
     file = tmp_path / "news.txt"
-    huge = b"y" * (4 * 1024 * 1024)
-    file.write_bytes(
-        b'first\n\n{"text": broken\n'
-        + huge
-        + b'\n{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}\nlast'
-    )
+    dated = b'{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}'
+    file.write_bytes(b"\n".join((b"first", b"", b'{"text": broken', b"y" * (4 * 1024 * 1024), dated, b"last")))
     (tmp_path / ".env").write_text("NEWSPROOF_MODE=live\nTAVILY_API_KEY=x\n")
-    env = {**settings(address, topics), "PYTHONPROFILEIMPORTTIME": "1"}
+    env = {**on_log(address, topics), "PYTHONPROFILEIMPORTTIME": "1"}
     done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=env)
-    assert (done.returncode, json.loads(done.stdout)) == (
-        exits.FINDING,
-        {"published": 3, "refused": 2, "dated_now": 2},
-    )
+    assert done.returncode == exits.FINDING
+    assert json.loads(done.stdout) == {"published": 3, "refused": 2, "dated_now": 2}
     imports, said = [], list[str]()
     for line in done.stderr.splitlines():
         imports.append(line.rpartition("|")[2].strip()) if line.startswith("import time:") else said.append(line)
@@ -117,38 +103,37 @@ async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
     assert {decode_news(v, now=now).text for v in await values(address, topics)} == {"first", "t", "last"}
 
 
+def published(address: KafkaAddress, topics: Topics, tmp_path: Path, lines: bytes, *options: str) -> Any:
+    """Publish these lines; return what came of the command, with the values on the topic as ``args``."""
+    (tmp_path / "lines").write_bytes(lines)
+    done = invoked("publish", "lines", *options, cwd=tmp_path, env=on_log(address, topics))
+    done.args = asyncio.run(values(address, topics))
+    return done
+
+
 @pytest.mark.security
-async def test_a_listed_source_cannot_be_named_neither_one_that_ships_nor_one_of_the_own_file(
+def test_a_listed_source_cannot_be_named_neither_one_that_ships_nor_one_of_the_own_file(
     address: KafkaAddress, topics: Topics, tmp_path: Path
 ) -> None:
     (tmp_path / ".data").mkdir()
-    (tmp_path / ".data/sources.toml").write_text(
-        '[[source]]\nid = "own"\nkind = "feed"\nurl = "https://own.example/"\n'
-    )
-    lines = b'{"source": "solana-status", "text": "x"}\n{"source": "me", "text": "x"}\n'
-    done = newsproof(
-        "publish", "-", "--source", "own", cwd=tmp_path, env=settings(address, topics), stdin=lines + b"plain"
-    )
-    assert (done.returncode, done.stdout) == (
-        exits.FINDING,
-        "published 1, refused 2 (1 without published_at: treated as published now)\n",
-    )
-    assert "'solana-status' is a listed source" in done.stderr and "'own' is a listed source" in done.stderr
-    assert "choose another source id" in done.stderr and len(await values(address, topics)) == 1
+    own = '[[source]]\nid = "own"\nkind = "feed"\nurl = "https://own.example/"\n'
+    (tmp_path / ".data/sources.toml").write_text(own)
+    lines = b'{"source": "solana-status", "text": "x"}\n{"source": "me", "text": "x"}\nplain'
+    done = published(address, topics, tmp_path, lines, "--source", "own")
+    assert done.stdout == "published 1, refused 2 (1 without published_at: treated as published now)\n"
+    for words in ("'solana-status' is a listed source", "'own' is a listed source", "choose another source id"):
+        assert words in done.stderr
+    assert (done.returncode, len(done.args)) == (exits.FINDING, 1)
 
 
-async def test_a_document_over_several_lines_is_not_taken_for_lines_of_text(
+def test_a_document_over_several_lines_is_not_taken_for_lines_of_text_and_raw_sends_every_line_unchecked(
     address: KafkaAddress, topics: Topics, tmp_path: Path
 ) -> None:
-    done = newsproof("publish", "-", cwd=tmp_path, env=settings(address, topics), stdin=b'[\n  {"text": "x"}\n]\n')
-    assert (done.returncode, done.stdout) == (exits.USAGE, "") and "jq -c '.[]'" in done.stderr
-    assert await values(address, topics) == []
-
-
-async def test_raw_sends_every_line_unchecked(address: KafkaAddress, topics: Topics, tmp_path: Path) -> None:
-    done = newsproof("publish", "-", "--raw", cwd=tmp_path, env=settings(address, topics), stdin=b"{broken\n\xff\n")
+    done = published(address, topics, tmp_path, b'[\n  {"text": "x"}\n]\n')
+    assert (done.returncode, done.stdout, done.args) == (exits.USAGE, "", []) and "jq -c '.[]'" in done.stderr
+    done = published(address, topics, tmp_path, b"{broken\n\xff\n", "--raw")
     assert (done.returncode, done.stdout) == (exits.OK, "published 2, refused 0\n")
-    assert sorted(await values(address, topics)) == [b"{broken", b"\xff"]
+    assert sorted(done.args) == [b"{broken", b"\xff"]
 
 
 @pytest.mark.slow
@@ -158,7 +143,7 @@ async def test_standard_input_is_read_for_ever_and_ctrl_c_ends_it(
     running = subprocess.Popen(  # noqa: ASYNC220 - its own process group is what is under test
         [*COMMAND, "publish", "-"],
         cwd=tmp_path,
-        env=environment(**settings(address, made_topics)),
+        env=environment(**on_log(address, made_topics)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

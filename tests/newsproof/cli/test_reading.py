@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from agents.text.wording import Language
-from infra.kafka.topics import KafkaAddress
 from newsproof.app.data_access import LogToRead
 from newsproof.app.invocation import Invocation
 from newsproof.cli.read import signals as reading
@@ -29,7 +28,7 @@ from schemas.evidence import PageStance
 from schemas.ids import signal_id
 from schemas.news import News
 from schemas.signals import MessagePart, Signal
-from tests.newsproof.command import NOT_FOR_A_READER, imported_by, newsproof
+from tests.newsproof.command import NOT_FOR_A_READER, imported_by, newsproof, on_log
 from tests.newsproof.report.test_narrative import FOUND, record, reference
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.streams.records import TRIAGED, after, opening, write
@@ -71,13 +70,6 @@ STANCES = (
     PageStance(reference_number=2, stance="denies", quote="nothing of this is true", cites="Reuters"),
 )
 PAGES = (reference(1, official=True, speaker="Ronin"), reference(2))
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    """A world for one test."""
-    async with World.made(address, f"{request.node.name[:30]}.", tmp_path / "slots", partitions=2) as made:
-        yield made
 
 
 async def case_of(world: World, number: int, critique: ev.EvidenceCritiqued, **changes: object) -> str:
@@ -129,7 +121,7 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     retracted = await case_of(world, 1, critique, supporting_sources=2, summary_zh="中文", summary_en="English")
     unchecked = {"verdict": "unchecked", "unchecked_reason": "budget", "action": "observe", "direction": "long"}
     doubted = await case_of(world, 2, alone, **unchecked)
-    env = {**world.address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix, "LC_ALL": "zh_CN.UTF-8"}
+    env = on_log(world.address, world.topics) | {"LC_ALL": "zh_CN.UTF-8"}
 
     def run(*arguments: str) -> str:
         done = newsproof(*arguments, cwd=tmp_path, env=env)
@@ -252,7 +244,7 @@ ITS_OWN = {
 async def test_a_command_that_reads_imports_only_what_it_uses(world: World, tmp_path: Path) -> None:
     critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=STANCES, unquoted=(2,))
     case = await case_of(world, 1, critique, supporting_sources=2)
-    env = {**world.address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix}
+    env = on_log(world.address, world.topics)
     plain = ("signals", "signals --json", "cases", f"case {case}", f"case {case} --json", "budget", "dlq")
     for command in (*plain, *ITS_OWN):
         imported = imported_by(*command.split(), cwd=tmp_path, env=env)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
-import pytest
-from typer.testing import CliRunner
+from lxml import html as parser  # type: ignore[import-untyped]
 
 from infra.kafka.topics import KafkaAddress, create_topics
-from newsproof.app import exits
-from newsproof.cli.main import app
 from newsproof.report.track_record import Outcome, track_page, track_record
 from schemas.signals import Signal
 from schemas.topics import Topics
 from tests.newsproof.command import CHECKOUT
+from tests.newsproof.conftest import Run
 from tests.newsproof.signal_samples import as_published, signal
 
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -36,38 +38,25 @@ async def write_yesterday(address: KafkaAddress, topics: Topics, *signals: Signa
 
 
 def test_a_day_is_published_verified_proven_and_a_forgery_is_named(
-    address: KafkaAddress, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, address: KafkaAddress, topics: Topics, tmp_path: Path
 ) -> None:
     first, second = signal("a"), signal("b")
     asyncio.run(write_yesterday(address, topics, first, second))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", address.bootstrap)
-    monkeypatch.setenv("KAFKA_EMBEDDED_PASSWORD_FILE", str(address.password_file))
-    monkeypatch.setenv("TOPIC_PARTITIONS", "1")
-    monkeypatch.setenv("NEWSPROOF_TOPIC_PREFIX", topics.prefix)
-
-    def run(*args: str, expect: int = 0) -> str:
-        done = CliRunner().invoke(app, ["record", *args])
-        failed = done.exception is not None and not isinstance(done.exception, SystemExit)
-        assert (exits.status_of(done.exception) if failed else done.exit_code) == expect, done.output + str(
-            done.exception
-        )
-        return exits.text_of(done.exception) if failed else done.stdout
-
+    record = partial(run, "record", TOPIC_PARTITIONS="1")
     day = YESTERDAY.date().isoformat()
-    assert f"{day}       2 revisions" in run("publish")
-    assert run("publish").startswith("Nothing to publish")
-    assert "2 revisions on 1 day" in run("verify")
-    proof = run("prove", first.signal_id)
+    assert f"{day}       2 revisions" in record("publish")
+    assert record("publish").startswith("Nothing to publish")
+    assert "2 revisions on 1 day" in record("verify")
+    proof = record("prove", first.signal_id)
     (tmp_path / "proof.json").write_text(proof)
     root = json.loads((tmp_path / "record" / f"{day}.json").read_bytes())["root"]["root"]
     checker = [sys.executable, "-I", str(CHECKOUT / "docs" / "check_proof.py"), str(tmp_path / "proof.json"), root]
     assert subprocess.run(checker, capture_output=True, text=True, check=True).stdout.startswith("The proof is valid")
-    assert "no file in record proves signal nobody" in run("prove", "nobody", expect=2)
+    assert "no file in record proves signal nobody" in record("prove", "nobody", expect=2)
 
     forged = signal("a winner, after the fact")
     asyncio.run(write_yesterday(address, topics, forged))
-    said = json.loads(run("verify", "--json", expect=1))
+    said = json.loads(record("verify", "--json", expect=1))
     assert [(d["kind"], d["signal_id"]) for d in said["differences"]] == [("added", forged.signal_id)]
 
 
@@ -106,7 +95,34 @@ def test_losers_and_withdrawn_orders_stay_in_the_track_record() -> None:
     }
     page = track_page(found, written_at="2026-03-01")
     assert page == track_page(found, written_at="2026-03-01")
-    assert "watched &lt;b&gt;" in page
-    assert "<b>" not in page
-    assert "<script" not in page
+    assert "watched &lt;b&gt;" in page and "<b>" not in page
+    assert_inert(page)
     assert msgspec.json.encode(found)
+
+
+def assert_inert(page: str) -> None:
+    """No script, no handler, no address that a browser would ask, and a policy that allows the one style sheet alone."""
+    tree = parser.fromstring(page)
+    loading = (
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "img",
+        "base",
+        "form",
+        "a",
+        "use",
+        "image",
+        "foreignobject",
+    )
+    assert not tree.xpath("|".join(f"//{one}" for one in loading))
+    names = {name.lower() for element in tree.iter() for name in element.attrib}
+    assert not [name for name in names if name.startswith("on") or name in ("src", "href", "xlink:href", "style")]
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page) and "@import" not in page and "url(" not in page
+    (policy,) = tree.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
+    (style,) = tree.xpath("//style")
+    digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; ") and f"style-src 'sha256-{digest}'" in policy
+    assert "prefers-color-scheme:dark" in style.text

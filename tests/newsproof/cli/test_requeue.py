@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from itertools import count
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiokafka import AIOKafkaProducer
 
 from agents.graphs import verification
-from infra.kafka.topics import KafkaAddress
-from newsproof.app import exits
-from schemas.errors import ContractError
+from newsproof.app.dead_letters import Choice, DeadLetters, chosen_of
+from schemas.errors import ConfigError, ContractError
 from schemas.events import CaseFailed, EventReceived, SignalSynthesized
 from schemas.news import MOST_ATTEMPTS, RETRIES_HEADER, News, case_id_of, retries_of
 from streams.intake.text_index import TextIndex
 from tests.newsproof.app.test_health import REFUSED
-from tests.newsproof.command import environment, newsproof
 from tests.streams.graphs import degrading
 from tests.streams.world import World, news
 
-_numbers = count()
 CASES = 3
-
-KILLED_AFTER_TWO = """
-import os, signal
-from aiokafka import AIOKafkaProducer
-send, sent = AIOKafkaProducer.send_and_wait, []
-async def send_and_die(self, *args, **more):
-    if len(sent) == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    sent.append(await send(self, *args, **more))
-AIOKafkaProducer.send_and_wait = send_and_die
-from newsproof.cli.main import main
-main()
-"""
-
-
-@pytest.fixture
-async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
-    async with World.made(address, f"requeue{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
-        yield world
 
 
 @pytest.fixture
@@ -61,54 +33,52 @@ async def failed(world: World) -> World:
     return world
 
 
-def settings(world: World) -> dict[str, str]:
-    return {
-        **world.address.as_environment(),
-        "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix,
-        "TOPIC_PARTITIONS": str(world.partitions),
-    }
-
-
-async def dlq(world: World, directory: Path, *arguments: str) -> Any:
-    return await asyncio.to_thread(newsproof, "dlq", *arguments, cwd=directory, env=settings(world))
-
-
-async def letters(world: World, directory: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (await dlq(world, directory, "list", "--json")).stdout.splitlines()]
+async def requeue(world: World, **chosen: Any) -> list[str]:
+    """Send dead letters again, as the command does with these options; return their ids."""
+    letters = DeadLetters(world.address, world.topics)
+    found = chosen_of(await letters.read(), Choice(**chosen), world.topics.news)
+    await letters.send(found)
+    return [one.id for one in found]
 
 
 @pytest.mark.slow
-async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(failed: World, tmp_path: Path) -> None:
-    before = [one for one in await letters(failed, tmp_path) if one["reason"] == "case_failed"]
-    assert len(before) == CASES and all(one["case"] and not one["requeued"] for one in before)
-    done = await dlq(failed, tmp_path, "requeue", "--reason", "case_failed", "--json")
-    assert len(json.loads(done.stdout)["requeued"]) == CASES
+async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(failed: World) -> None:
+    letters = await DeadLetters(failed.address, failed.topics).read()
+    before = [one for one in letters if one.reason == "case_failed"]
+    assert len(before) == CASES and all(one.case and not one.requeued for one in before)
+    assert len(await requeue(failed, reason="case_failed")) == CASES
     async with failed.working(degrading(asks=True)):
         report = await failed.until_closed(2 * CASES)
     assert report.clean and (report.cases, report.failed, report.news) == (2 * CASES, CASES, 2 * CASES + 1)
     opened = [e for e in await failed.story() if isinstance(e, EventReceived) and e.retries is not None]
-    assert {e.retries for e in opened} == {one["case"] for one in before} and not any(e.edits for e in opened)
+    assert {e.retries for e in opened} == {one.case for one in before} and not any(e.edits for e in opened)
     assert (await failed.counted())[SignalSynthesized.__name__] == CASES
-    again = await dlq(failed, tmp_path, "requeue", before[0]["id"], "--again")
-    assert again.returncode == exits.USAGE and "already retried" in again.stderr
-    everything = await dlq(failed, tmp_path, "requeue", "--all", "--again", "--json")
-    assert len(json.loads(everything.stdout)["requeued"]) == 1, "the record that is no news, and no case"
+    with pytest.raises(ConfigError, match="already retried"):
+        await requeue(failed, ids=(before[0].id,), again=True)
+    assert len(await requeue(failed, everything=True, again=True)) == 1, "the record that is no news, and no case"
+
+
+class Killed(Exception):  # noqa: N818 - not an error of ours
+    """Stands for the end of the process: what was sent before is on the topic, and nothing else."""
 
 
 @pytest.mark.slow
 async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_nothing(
-    failed: World, tmp_path: Path
+    failed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    killed = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-P", "-c", KILLED_AFTER_TWO, "dlq", "requeue", "--all"],
-        cwd=tmp_path, env=environment(**settings(failed)), check=False,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL
-    sent = [one["id"] for one in await letters(failed, tmp_path) if one["requeued"]]
+    send, done = AIOKafkaProducer.send_and_wait, list[Any]()
+
+    async def send_two(self: AIOKafkaProducer, *args: Any, **more: Any) -> None:
+        if len(done) == 2:
+            raise Killed
+        done.append(await send(self, *args, **more))
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(AIOKafkaProducer, "send_and_wait", send_two)
+        await requeue(failed, everything=True)
+    sent = {one.id for one in await DeadLetters(failed.address, failed.topics).read() if one.requeued}
     assert len(sent) == 2, "the list sees what was sent before the kill"
-    done = await dlq(failed, tmp_path, "requeue", "--all", "--json")
-    assert set(json.loads(done.stdout)["requeued"]).isdisjoint(sent)
+    assert sent.isdisjoint(await requeue(failed, everything=True))
     # Sent twice all the same, as by two people at once: the second record opens nothing.
     retried = [r for r in await failed.records(failed.topics.news) if RETRIES_HEADER in dict(r.headers)]
     assert len(retried) == CASES
@@ -129,9 +99,9 @@ async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_no
 
 
 @pytest.mark.slow
-async def test_an_attempt_that_fails_leaves_a_letter_that_opens_the_next_one(failed: World, tmp_path: Path) -> None:
+async def test_an_attempt_that_fails_leaves_a_letter_that_opens_the_next_one(failed: World) -> None:
     for attempt in (1, 2):
-        await dlq(failed, tmp_path, "requeue", "--reason", "case_failed")
+        await requeue(failed, reason="case_failed")
         async with failed.working(verification(), ports=REFUSED, slot=str(attempt)):
             report = await failed.until_closed((attempt + 1) * CASES)
         assert report.clean and report.failed == (attempt + 1) * CASES

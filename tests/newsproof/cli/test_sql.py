@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import csv
 import io
 import json
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from infra.clickhouse.client import Result
 from infra.clickhouse.statement import split_statements
@@ -25,9 +23,8 @@ from newsproof.app import exits
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
-from newsproof.cli.main import app
-from newsproof.cli.output import markdown
-from tests.newsproof.command import COMMAND, environment, newsproof
+from newsproof.cli.read.tables import markdown
+from tests.newsproof.command import COMMAND, environment, invoked
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def sql(place: Path, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """The command in this process, which starts fifty times as fast as one of its own."""
-    with contextlib.chdir(place):
-        done = CliRunner().invoke(app, ["sql", *arguments], input=stdin)
-    if done.exception is None or isinstance(done.exception, SystemExit):
-        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
-    return subprocess.CompletedProcess(
-        arguments, exits.status_of(done.exception), done.stdout, exits.text_of(done.exception)
-    )
+    return invoked("sql", *arguments, cwd=place, stdin=stdin)
 
 
 def test_it_reads_as_the_analysts_user_and_writes_only_when_told_to(place: Path) -> None:
@@ -95,7 +85,10 @@ def test_several_statements_come_from_a_file_or_standard_input(place: Path) -> N
     assert (broken.returncode, broken.stdout) == (exits.USAGE, '{"n":1}\n')
     assert "statement 2 of 3" in broken.stderr
     mistyped = sql(place, "SELECT * FROM note").stderr
-    assert mistyped.startswith("ClickHouse refuses the statement: Unknown table") and "Maybe you meant" in mistyped
+    assert (
+        mistyped.startswith("newsproof: ClickHouse refuses the statement: Unknown table")
+        and "Maybe you meant" in mistyped
+    )
     assert "give either a statement or --file" in sql(place, "SELECT 1", "-f", "two.sql").stderr
     assert "no-such.sql cannot be read" in sql(place, "-f", "no-such.sql").stderr
 
@@ -149,7 +142,7 @@ def test_a_prompt_asks_when_a_person_sits_at_the_terminal(place: Path) -> None:
 
 
 def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path) -> None:
-    told = json.loads(newsproof("analyst", "--json", cwd=place).stdout)
+    told = json.loads(invoked("analyst", "--json", cwd=place).stdout)
     asked = {"query": "SELECT count() FROM notes", "database": told["database"]}
     with httpx.Client(base_url=told["url"], trust_env=False) as http:
         assert http.get("/", params=asked, auth=(told["user"], told["password"])).text == "2\n"
@@ -158,19 +151,17 @@ def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path
     assert told["password"] not in (place / ".data" / "clickhouse" / "server.log").read_text()
     kept = place / ".data" / "clickhouse"
     assert all((kept / name).stat().st_mode & 0o077 == 0 for name in ("passwords.json", "analyst-password"))
-    printed = newsproof("analyst", cwd=place).stdout
+    printed = invoked("analyst", cwd=place).stdout
     assert told["password"] not in printed and told["password_file"] == str(kept / "analyst-password")
     command = printed[printed.index("printf") :].replace("v_cost_by_step", "notes")
     answered = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert "Exception" not in answered.stdout and "│" in answered.stdout
 
 
-@pytest.mark.slow
 def test_without_an_engine_the_command_says_how_to_get_one(tmp_path: Path) -> None:
-    done = newsproof("analyst", cwd=tmp_path)
-    assert done.returncode == exits.USAGE and "/run up`" in done.stderr
-    done = newsproof("analyst", cwd=tmp_path, env={"CLICKHOUSE_URL": "http://u:p@127.0.0.1:1"})
-    assert done.returncode == exits.USAGE and "CLICKHOUSE_ANALYST_PASSWORD" in done.stderr
+    for url, says in (("", "`newsproof up`"), ("http://u:p@127.0.0.1:1", "CLICKHOUSE_ANALYST_PASSWORD")):
+        done = invoked("analyst", cwd=tmp_path, env={"CLICKHOUSE_URL": url})
+        assert done.returncode == exits.USAGE and says in done.stderr
 
 
 @pytest.mark.parametrize(

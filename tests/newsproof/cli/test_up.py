@@ -23,12 +23,12 @@ from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.processes.health import HealthServer
 from schemas.errors import ConfigError
-from tests.newsproof.command import COMMAND, environment, health_of, newsproof, processes_in
+from tests.newsproof.command import COMMAND, environment, health_of, invoked, newsproof, processes_in
 from tests.newsproof.web.reading import asked_with
 
 pytestmark = pytest.mark.slow
 
-LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
+LOGS = {"worker": "worker-0.log", "sink": "sink.log", "web": "web.log"}
 
 
 @contextmanager
@@ -99,14 +99,14 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
 
 def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Path) -> None:
     env = {"NEWSPROOF_MODE": "live", "GEMINI_API_KEY": "k" * 20, "TAVILY_API_KEY": "k", "COINGECKO_BASE_URL": "nowhere"}
-    done = newsproof("up", cwd=tmp_path, env=env)
+    done = invoked("up", cwd=tmp_path, env=env)
     assert done.returncode == exits.USAGE and "COINGECKO_BASE_URL" in done.stderr
     assert processes_in(tmp_path) == []
 
 
 @pytest.mark.security
 def test_a_certificate_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    done = newsproof("up", cwd=tmp_path, env={"WEB_TLS_CERT_FILE": "nothing.pem", "WEB_PORT": "0"})
+    done = invoked("up", cwd=tmp_path, env={"WEB_TLS_CERT_FILE": "nothing.pem", "WEB_PORT": "0"})
     assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
     assert "WEB_TLS_CERT_FILE=nothing.pem cannot be used" in done.stderr and "Starting" not in done.stderr
 
@@ -141,7 +141,7 @@ def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_d
 
 def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
+        done = invoked("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
     assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
     assert f"of 127.0.0.1 is in use by PID {os.getpid()} (" in done.stderr
     assert "Starting" not in done.stderr
@@ -167,12 +167,12 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(r
 
     letters: list[str] = []
     while not letters:
-        letters = newsproof("dlq", "list", "--json", cwd=cwd).stdout.splitlines()
+        letters = invoked("dlq", "list", "--json", cwd=cwd).stdout.splitlines()
     assert json.loads(letters[0])["reason"] == "not_json"
-    report = json.loads(newsproof("audit", "--json", cwd=cwd).stdout)
+    report = json.loads(invoked("audit", "--json", cwd=cwd).stdout)
     counted = [report[name] for name in ("news", "cases", "signals", "dead_letters", "lost")]
     assert counted == [3, 1, 1, 1, 0]
-    (case,) = map(json.loads, newsproof("cases", "--json", cwd=cwd).stdout.splitlines())
+    (case,) = map(json.loads, invoked("cases", "--json", cwd=cwd).stdout.splitlines())
     assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
     scraped = httpx.get(f"{health_of(cwd / '.data' / 'metrics' / 'worker-0.json')}/metrics", trust_env=False).text
     for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):

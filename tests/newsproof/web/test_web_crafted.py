@@ -94,8 +94,12 @@ CRAFTED = (
     Crafted("a host of another spelling of loopback", 421, GET, b"Host: 0x7f.1\r\n" + AUTH, raw=True),
     Crafted("a host that is no UTF-8", 421, GET, b"Host: \xff\xfe\r\n" + AUTH, raw=True),
     Crafted("a broken IPv6 host", 421, GET, b"Host: [::1\r\n" + AUTH, raw=True),
+    Crafted("an IPv6 host that is not loopback", 421, GET, b"Host: [::2]:PORT\r\n" + AUTH, raw=True),
+    Crafted("loopback by its name", 200, GET, b"Host: localhost:PORT\r\n" + AUTH, raw=True),
+    Crafted("loopback over IPv6", 200, GET, b"Host: [::1]:PORT\r\n" + AUTH, raw=True),
     Crafted("the target of a proxy", 404, b"GET http://evil.example/api/v1/status HTTP/1.1"),
     # Pages of other sites: CSRF
+    Crafted("a post of our own page", 503, POST, JSON + LENGTH + b"Origin: http://127.0.0.1:PORT\r\nSec-Fetch-Site: same-origin\r\n", SQL),
     Crafted("a post of another origin", 403, POST, JSON + LENGTH + b"Origin: https://evil.example\r\n", SQL),
     Crafted("a post of our name at another port", 403, POST, JSON + LENGTH + b"Origin: http://127.0.0.1:1\r\n", SQL),
     Crafted("a post of no origin that can be named", 403, POST, JSON + LENGTH + b"Origin: null\r\n", SQL),

@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from tests.newsproof.web.test_web_guard import asking, settings_of
+
 CHAT = "/api/v1/research/chat"
 AGENTS = ["macro_agent", "ta_agent", "onchain_agent"]
 QUESTION = "What is BTC's trend, and has the SEC approved a Solana ETF?"
@@ -67,6 +69,14 @@ async def test_a_front_end_of_the_documented_fields_shows_a_whole_turn(answering
     # Both halves: the figures of the agents, and plain words on the cases, which cannot be looked up here.
     assert "BTC" in panel.answer["summary"] and "could not be looked up" in panel.answer["answer"]
 
+    plain = Panel()
+    async with answering.stream("GET", f"{CHAT}/{chat_id}") as response:
+        async for event in events(response):
+            plain.seen.append(event["type"])
+            if event["type"] == "agent_result":
+                assert len(event["data"]["reasoning"]) <= 200 and event["data"]["full"]["prompt_sent"]
+    assert plain.seen == panel.seen
+
     again = Panel()
     async with answering.stream("GET", f"{CHAT}/{chat_id}", params={"format": "compat"}) as response:
         async for event in events(response):
@@ -74,7 +84,7 @@ async def test_a_front_end_of_the_documented_fields_shows_a_whole_turn(answering
     assert (again.seen, again.boxes) == (panel.seen, panel.boxes)
 
 
-async def test_an_unknown_format_is_refused_before_anything_is_asked(serving: Any) -> None:
-    async with serving() as http:
+async def test_an_unknown_format_is_refused_before_anything_is_asked() -> None:
+    async with asking(settings_of()) as http:
         refused = await http.post(CHAT, params={"format": "other"}, json={"message": QUESTION})
     assert refused.status_code == 400 and "x-chat-id" not in refused.headers

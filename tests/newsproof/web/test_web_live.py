@@ -81,16 +81,6 @@ def _named(one: Any) -> tuple[str, str]:
     return ("signal", data["signal_id"]) if one.event == "signal" else (data["phase"], data["case_id"])
 
 
-async def test_a_stream_holds_what_it_is_filtered_by_alone(world: World, serving: Serving) -> None:
-    async with serving() as http, streaming(http, "/api/v1/stream?asset=eth&min_confidence=0.5") as stream:
-        await stream.connected()
-        await write_signals(world.address, world.topics, signal("no"), signal("low", asset="ETH", confidence=0.4))
-        await write_signals(world.address, world.topics, signal("yes", asset="ETH", confidence=0.6))
-        first = await stream.next()
-        assert first is not None
-        assert first.data["data"]["signal_id"] == signal("yes").signal_id
-
-
 async def test_a_filtered_stream_holds_what_becomes_of_a_signal_and_how_a_case_ends(
     world: World, serving: Serving
 ) -> None:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 import httpx
 import pytest
 from msgspec.structs import replace
+from starlette.requests import Request
 
 from evaluation.prices.study import OFFSETS_MIN
 from infra.clickhouse.client import ClickHouse
@@ -21,6 +22,7 @@ from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
 from newsproof.report.report_charts import CHARTS
 from newsproof.web.api import analytics as analytics_api
+from newsproof.web.responses import Refused
 from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
@@ -242,3 +244,47 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         assert (await http.get("/api/v1/backtests")).json() == {"items": []}
         assert (await http.get("/api/v1/backtests/none")).status_code == 404
         assert (await http.get("/api/v1/backtests/compare?a=live&b=none")).status_code == 404
+
+
+# Statements that take their time, without any database
+
+
+async def test_whoever_finds_no_place_is_told_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analytics_api, "PLACE_WITHIN_S", 0.01)
+    places = asyncio.Semaphore(1)
+    async with analytics_api.held_slot(places):
+        with pytest.raises(Refused, match="other statements are running"):
+            async with analytics_api.held_slot(places):
+                raise AssertionError("two hold one place")
+    async with analytics_api.held_slot(places):
+        assert places.locked()
+
+
+def asked_by(gone: asyncio.Event) -> Request:
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return Request({"type": "http", "headers": []}, receive)
+
+
+async def test_what_nobody_waits_for_any_more_is_ended() -> None:
+    gone, begun, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    asking = asyncio.create_task(analytics_api.unless_disconnected(asked_by(gone), work()))
+    await begun.wait()
+    gone.set()
+    with pytest.raises(Refused):
+        await asking
+    assert ended.is_set()
+
+
+async def test_whoever_stays_gets_the_answer() -> None:
+    assert await analytics_api.unless_disconnected(asked_by(asyncio.Event()), asyncio.sleep(0, "answer")) == "answer"
