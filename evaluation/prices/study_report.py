@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal, get_args
+from xml.sax.saxutils import escape
 
 import msgspec
 
@@ -30,7 +32,9 @@ from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.sheet import Sheet
 from newsproof.report.charts import WIDE, Canvas, Curve, CurvePoint, study_panels
 from newsproof.report.charts.study import offset
+from newsproof.report.html_report import figure, folded
 from newsproof.report.period import Period
+from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 from schemas.printable import counted
 
@@ -109,6 +113,14 @@ async def study_report(
     )
 
 
+async def study_or_why_not(tables: ClickHouse, run_id: str, by: Sequence[Dimension]) -> StudyReport | str:
+    """Return the study of the largest groups, or a sentence on why there is none: no such run, or no prices yet."""
+    try:
+        return await study_report(tables, run_id, by=by, most=MOST_GROUPS)
+    except ConfigError as exc:
+        return str(exc)
+
+
 def _named(series: PriceSeries | None) -> tuple[str, str]:
     return ("", "") if series is None else (series.symbol, series.venue)
 
@@ -149,6 +161,10 @@ def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     for what, counts in (("Not measured", study.left_out), ("Raw return only", study.raw_only)):
         if counts:
             said.append(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
+    if study.smaller_groups:
+        said.append(
+            f"{counted(study.smaller_groups, 'smaller group')} not shown: newsproof backtest study {report.run_id}"
+        )
     return said
 
 
@@ -253,3 +269,21 @@ def _name(group: Group, on: Canvas) -> str:
     if group.dimension == "all":
         return on.say("all signals")
     return group.name if group.dimension == "source" else on.say(group.name) or "–"
+
+
+async def study_section(tables: ClickHouse, run_id: str) -> str:
+    """Return the study of a run by verdict as a section of HTML, or a section that says why there is none."""
+    found = await study_or_why_not(tables, run_id, ("verdict",))
+    heading = "How prices moved around the signals"
+    if isinstance(found, str):
+        return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
+    drawn = []
+    for returns in TITLES:
+        for number, sheet in enumerate(study_sheets(found.study, returns)):
+            drawing = (
+                f"<h3>{escape(sheet.title)}</h3>{figure(partial(drawn_study, found, returns))}" if not number else ""
+            )
+            drawn.append(f"{drawing}{folded(sheet)}")
+    said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
+    notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
+    return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from html import escape as escaped_html
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from newsproof.app.terminal import as_started
@@ -92,7 +94,7 @@ class Sheet(NamedTuple):
         line = "|" + "".join("---:|" if one in self.right else "---|" for one in self.columns)
         return "\n".join([lines[0], line, *lines[1:]])
 
-    def html(self, *, marks: Sequence[str] = ()) -> str:
+    def html(self, *, caption: bool = False, marks: Sequence[str] = ()) -> str:
         """Return an HTML table that scrolls on a narrow screen. ``marks``: a class for the last cell of each row."""
 
         def row(cells: Iterable[Any], last: str = "", tag: str = "td") -> str:
@@ -103,9 +105,10 @@ class Sheet(NamedTuple):
             made = (f"<{tag}{kind}>{text}</{tag[:2]}>" for kind, text in zip(classes, texts, strict=True))
             return f"<tr>{''.join(made)}</tr>"
 
+        above = f"<caption>{escaped_html(self.title)}</caption>" if caption else ""
         body = "".join(map(row, self.rows, marks or [""] * len(self.rows)))
         head = row(self.columns, tag='th scope="col"')
-        return f'<div class="table" tabindex="0"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+        return f'<div class="table" tabindex="0"><table>{above}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
 
 
 def table(
@@ -137,6 +140,22 @@ def document(title: str, style: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'
         f"<title>{escaped_html(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
     )
+
+
+def write_page(file: Path, page: Callable[[str], str]) -> None:
+    """Write an HTML page and say so. ``page``: from the present time as text.
+
+    Raises:
+        ConfigError: the file cannot be written.
+    """
+    from newsproof.app.servers import say_on_stderr
+    from schemas.errors import ConfigError
+
+    try:
+        file.write_text(page(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc}") from exc
+    say_on_stderr(f"Wrote {file}: open it in a browser.")
 
 
 def console(piped: int = PIPE_COLUMNS) -> Any:

@@ -1,4 +1,4 @@
-"""SVG charts of the standard report, which the page shows under *Analytics*."""
+"""SVG charts of the standard report. The web page and ``newsproof report --html`` show the same ones."""
 
 from __future__ import annotations
 

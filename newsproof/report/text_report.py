@@ -6,62 +6,9 @@ import math
 from collections.abc import Sequence
 from math import isfinite
 
-from newsproof.app.sheet import UNWRAPPED, Columns, Sheet, Unit, advise, say_result, table
-from newsproof.report.data import VERDICTS, Report, by_day, horizon, milliseconds, usd
-
-_HORIZON = Unit(horizon, right=False)
-_MILLISECONDS = Unit(milliseconds)
-_NAME = Unit(lambda name: name.replace("_", " ") or "–", right=False)
-_OF_SCHEMA_1 = Unit(lambda name: name.replace("_", " ") or "of schema 1", right=False)
-_END = Unit(lambda end: "too few days" if end is None else f"{end:.3f}")
-_BY = Unit(lambda by: "all, retracted ones too" if by == "held" else by, right=False)
-
-
-def _same(*names: str) -> Columns:
-    return {name.replace("_", " "): name for name in names}
-
-
-def _percentiles(of: str = "") -> Columns:
-    return {f"p{n} ms": (f"{of}p{n}_ms", _MILLISECONDS) for n in (50, 95, 99)}
-
-
-_CALIBRATION: Columns = {
-    "horizon": ("horizon_s", _HORIZON),
-    "cases": "cases",
-    **{"confidence": ("mean_confidence", ".3f"), "hit rate": ("hit_rate", ".3f")},
-    **{"Brier": ("brier", ".3f"), "ECE": ("ece", ".3f"), "noise floor": ("ece_noise", ".3f")},
-}
-_SHEETS: dict[str, tuple[str, Columns]] = {
-    "latency": ("Latency by step", {**_same("step", "results", "failures"), **_percentiles()}),
-    "to_signal": (
-        "From the opened case to the signal",
-        {"verdict": ("verdict", _OF_SCHEMA_1), "signals": "signals", **_percentiles("opened_")},
-    ),
-    "precision": (
-        "Precision of signals to buy or sell",
-        {
-            "horizon": ("horizon_s", _HORIZON),
-            "by": ("by", _BY),
-            "group": ("group", _NAME),
-            **_same("acted", "counted", "hits"),
-            **{"precision": ("precision", ".3f"), "from": ("low", _END), "to": ("high", _END)},
-            "blocks of time": "blocks",
-        },
-    ),
-    "deltas": (
-        "Change of confidence by verification, in steps of 0.1",
-        {"from": ("delta_from", "+.1f"), "signals": "signals"},
-    ),
-    "calibration": ("Calibration by horizon", _CALIBRATION),
-    "calibrated": ("Calibrated confidence by horizon", _CALIBRATION),
-    "trust": ("Data checks", _same("check", "violations")),
-}
-
-
-def _sheet_of(report: Report, name: str) -> Sheet:
-    """Return one of the report's tables. ``--json`` and the page have all of them."""
-    title, columns = _SHEETS[name]
-    return Sheet.of(report[name], columns, title=title)
+from newsproof.app.sheet import UNWRAPPED, Sheet, advise, say_result, table
+from newsproof.report.data import VERDICTS, Report, by_day, horizon, usd
+from newsproof.report.sheets import sheet_of
 
 
 def print_report_of(report: Report) -> None:
@@ -74,7 +21,7 @@ def print_report_of(report: Report) -> None:
     _reliability(report)
     _cost(report)
     _latency(report)
-    _print(_sheet_of(report, "trust"), "v_trust_checks")
+    _print(sheet_of(report, "trust"), "v_trust_checks")
 
 
 def _print(sheet: Sheet, view: str) -> None:
@@ -137,26 +84,26 @@ def _cost(report: Report) -> None:
 def _latency(report: Report) -> None:
     known = [p95 for r in report["latency"] if (p95 := r["p95_ms"]) is not None and isfinite(p95)]
     top = max(known, default=0.0)
-    latency = _sheet_of(report, "latency")
+    latency = sheet_of(report, "latency")
     _print(latency.with_column("p95", (bar(r["p95_ms"], top) for r in report["latency"])), "events")
-    _print(_sheet_of(report, "to_signal"), "v_judgements")
+    _print(sheet_of(report, "to_signal"), "v_judgements")
 
 
 def _deltas(report: Report) -> None:
     counts = [r["signals"] for r in report["deltas"]]
     bars = (bar(count, max(counts)) for count in counts)
-    _print(_sheet_of(report, "deltas").with_column("", bars), "v_judgements")
+    _print(sheet_of(report, "deltas").with_column("", bars), "v_judgements")
 
 
 def _reliability(report: Report) -> None:
     if report.without_outcomes:
         advise(f"Reliability: {report.without_outcomes}\n")
         return
-    _print(_sheet_of(report, "precision"), "v_held_outcomes")
+    _print(sheet_of(report, "precision"), "v_held_outcomes")
     for figures, bins in (("calibration", "reliability"), ("calibrated", "calibrated_bins")):
         if not report[figures]:
             continue
-        sheet, cases, curves = _sheet_of(report, figures), [], []
+        sheet, cases, curves = sheet_of(report, figures), [], []
         for at, *_ in sheet.rows:
             tenths = {round(r["confidence_from"] * 10): r for r in report[bins] if horizon(r["horizon_s"]) == at}
             cases.append((at, *(tenths[n]["cases"] if n in tenths else "" for n in range(10))))

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from newsproof.app.sheet import MINUTE, Columns, Sheet, Unit, document
-from newsproof.report.charts import STYLE
+from newsproof.report.html_report import PAGE_STYLE, folded
 from schemas.signals import ACTED_ON, WITHDRAWN, Signal
 from streams.record.roots import Proof
 from streams.reputation.intervals import wilson
@@ -175,18 +175,6 @@ def warning_of(record: TrackRecord) -> str:
     return f"{' and '.join(parts)}, so these figures say nothing about a real market. " if parts else ""
 
 
-_PAGE_STYLE = (
-    STYLE
-    + """
-body{margin:0 auto;max-width:62rem;padding:1.5rem;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.6rem;margin:0}p{max-width:48rem}
-.table{overflow-x:auto}table{border-collapse:collapse;font-size:.875rem;margin:.75rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.25rem .75rem;text-align:left;border-bottom:1px solid var(--line)}td{white-space:pre-line}td.n,th.n{text-align:right}
-summary{cursor:pointer}
-"""
-)
-
-
 def track_page(record: TrackRecord, *, written_at: str) -> str:
     """Return the record as one self-contained HTML page without scripts. Equal arguments give equal bytes."""
     hours = record.horizon_s / 3600
@@ -204,18 +192,11 @@ def track_page(record: TrackRecord, *, written_at: str) -> str:
     )
     body = [
         f"<h1>Track record</h1><p>{escape(about)}</p>",
-        _folded(groups_sheet(record, title="Orders by group")),
-        _folded(signals) or "<p>No signal was published in this period.</p>",
+        folded(groups_sheet(record, title="Orders by group")),
+        folded(signals) or "<p>No signal was published in this period.</p>",
         *map(_proofs_of, record.signals),
     ]
-    return document("Newsproof track record", _PAGE_STYLE, "".join(body))
-
-
-def _folded(sheet: Sheet) -> str:
-    """Return a sheet as HTML that the reader can fold, "" without rows."""
-    if not sheet.rows:
-        return ""
-    return f"<details open><summary>{escape(sheet.title)}</summary>{sheet.html()}</details>"
+    return document("Newsproof track record", PAGE_STYLE, "".join(body))
 
 
 def _proofs_of(row: TrackRow) -> str:

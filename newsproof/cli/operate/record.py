@@ -18,8 +18,8 @@ from infra.models.embeddings.hashing import EMBEDDING_MODEL
 from newsproof.app import exits
 from newsproof.app.data_access import LogToRead, database, log_to_read, open_log
 from newsproof.app.invocation import Invocation, parse_span
-from newsproof.app.servers import say_on_stderr, servers, with_data
-from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result
+from newsproof.app.servers import servers, with_data
+from newsproof.app.sheet import Columns, Sheet, Unit, json_line, json_lines, say_result, write_page
 from newsproof.cli.options import JsonLines, JsonReport, argument, command, commands, option
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S
@@ -182,11 +182,7 @@ async def report(
         raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
     found = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
     if html is not None:
-        try:
-            html.write_text(track_page(found, written_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"), "utf-8")
-        except OSError as exc:
-            raise ConfigError(f"{html} cannot be written: {exc}") from exc
-        say_on_stderr(f"Wrote {html}: open it in a browser.")
+        write_page(html, lambda written_at: track_page(found, written_at=written_at))
     if as_json:
         return json_line(found)
     groups_sheet(found, title=f"Track record {found.since} to {found.until}").print()

@@ -26,6 +26,7 @@ from newsproof.app.sheet import (
     json_lines,
     say_result,
     table,
+    write_page,
 )
 from newsproof.cli.options import argument, command, commands, json_flag, option
 from schemas.errors import ConfigError, NewsproofError, PermanentError
@@ -250,19 +251,26 @@ def _escaped(cell: Any) -> str:
 async def report(
     invocation: Invocation,
     run_id: Annotated[str, option("Run id of a backtest, or `live`.", "--run")] = "live",
+    html: Annotated[
+        Path | None, option("Also write the report with its charts to this file, which is self-contained.", "--html")
+    ] = None,
     as_json: Annotated[bool, json_flag("Print the metrics as one JSON object instead of tables.")] = False,
 ) -> None:
     """Show cost, latency, confidence and calibration from ClickHouse, with small charts.
 
-    The page shows them under Analytics, with larger charts and more tables.
-
     Raises:
+        ConfigError: the file cannot be written.
         PermanentError: ClickHouse refuses a query.
     """
+    from evaluation.prices.study_report import study_section
     from evaluation.statistics.blocks import share_interval
     from newsproof.report.data import read_report
+    from newsproof.report.html_report import page_of
     from newsproof.report.text_report import print_report_of
 
     async with database(invocation, admin=False) as client:
         found = await read_report(client, run_id=run_id, interval=share_interval)
+        more = await study_section(client, run_id) if html is not None else ""
     json_line(found) if as_json else print_report_of(found)
+    if html is not None:
+        write_page(html, lambda written_at: page_of(found, written_at=written_at, more=more))

@@ -14,7 +14,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from evaluation.prices import study_report
 from evaluation.prices.profit_report import profit_of
+from evaluation.prices.study_report import study_section
 from evaluation.prices.trades import TradeRules
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
@@ -199,6 +201,18 @@ def test_the_study_is_printed_and_may_be_undirected(database: dict[str, str]) ->
     # One of three events has an abnormal return.
     assert "│ source │ wire  │      1 │    1 │" in done.stdout and "│ source │ wire  │      3 │    1 │" in done.stdout
     assert "verdict" not in done.stdout.split("Abnormal: ")[1]
+
+
+async def test_the_study_is_a_section_of_the_report_and_of_its_largest_groups(
+    database: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+        whole = await study_section(tables, "live")
+        assert whole.count("<svg ") == 2 * 2 and "4 signals, 3 measured" in whole and "no_symbol 1" in whole
+        assert "1 event on synthetic prices" in whole and "smaller group" not in whole
+        assert "there is no run" in await study_section(tables, "v9")
+        monkeypatch.setattr(study_report, "MOST_GROUPS", 2)
+        assert "1 smaller group not shown: newsproof backtest study live" in await study_section(tables, "live")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,26 @@
-"""``newsproof report``: the figures are those of the views."""
+"""``newsproof report``: the figures are those of the views, in the terminal and on a page that loads and runs nothing."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from lxml import html as parser  # type: ignore[import-untyped]
 
 from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
+from newsproof.app import exits
 from newsproof.report.audit import print_audit
 from newsproof.report.data import ANSWERS, Report, answers_of, by_day, read_report, usd
+from newsproof.report.html_report import page_of
 from newsproof.report.period import Period
 from newsproof.report.text_report import print_report_of
 from newsproof.web.responses import as_csv
@@ -30,6 +37,7 @@ from tests.infra.clickhouse.clickhouse_samples import (
     signal,
 )
 from tests.infra.clickhouse.test_questions import the_set
+from tests.newsproof.command import newsproof
 
 HOSTILE = "<svg onload=alert(1)>"
 AT = "2026-03-01 12:00 UTC"
@@ -122,24 +130,100 @@ def test_a_text_is_no_formula_in_a_spreadsheet() -> None:
     ]  # fmt: skip
 
 
-async def test_what_is_missing_made_up_or_hostile_is_said(
+def test_the_page_holds_every_chart_beside_its_table_and_nothing_of_elsewhere(report: Report) -> None:
+    page = page_of(report, written_at=AT)
+    tree = parser.fromstring(page)
+    charts, narrow = (tree.xpath(f"//figure/div[@class='{size}']/svg") for size in ("wide", "narrow"))
+    titles = [c.findtext("title") for c in charts]
+    assert (
+        titles
+        == [c.findtext("title") for c in narrow]
+        == [
+            "Signals by verdict",
+            "Precision of signals to buy or sell",
+            "Confidence change by verification",
+            "Reliability: stated confidence and share of hits",
+            "Cost by step",
+            "Latency by step",
+        ]
+    )
+    for chart in charts:
+        assert chart.get("role") == "img" and chart.findtext("desc")
+    for section in tree.xpath("//section[figure]"):
+        assert section.xpath(".//table[caption]/thead//th[@scope='col']"), section.findtext("h2")
+    assert_inert(page)
+    assert page == page_of(report, written_at=AT)
+    assert "ECE" in page and "1 h" in page and "not_imported" in page
+
+
+def assert_inert(page: str) -> None:
+    """No script, no handler, no address that a browser would ask, and a policy that allows the one style sheet alone."""
+    tree = parser.fromstring(page)
+    assert not tree.xpath(
+        "//script|//iframe|//object|//embed|//link|//img|//base|//form|//a|//use|//image|//foreignobject"
+    )
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert not name.lower().startswith("on") and name not in ("src", "href", "xlink:href", "style"), (
+                name,
+                value,
+            )
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page) and "@import" not in page and "url(" not in page
+    (policy,) = tree.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
+    (style,) = tree.xpath("//style")
+    digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; ") and f"style-src 'sha256-{digest}'" in policy
+    assert "prefers-color-scheme:dark" in style.text
+
+
+async def test_hostile_text_in_the_data_is_shown_and_does_nothing(
     clickhouse: ClickHouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def said(run_id: str = "live") -> str:
-        report = await read_report(clickhouse, run_id=run_id, interval=share_interval)
-        assert tuple(report.answers) == ANSWERS
-        print_report_of(report)
-        return capsys.readouterr().out
-
-    assert "no data of this run" in await said("no-such-run")
     await fill_signals(clickhouse, published(signal(event_type=HOSTILE)))
     recalled = ev.ContextGathered(entries=(), memory="no_match", calls=(model_call("0.5", mode=HOSTILE),))
     await fill(clickhouse, [record(recalled, step=HOSTILE)])
-    without = await said()
-    assert HOSTILE in without and "No signal has an outcome yet" in without and "newsproof outcomes import" in without
+    report = await read_report(clickhouse, run_id="live", interval=share_interval)
+    page = page_of(report, written_at=HOSTILE)
+    assert_inert(page)
+    assert HOSTILE not in page and page.count("&lt;svg onload=alert(1)&gt;") >= 3
+    print_report_of(report)
+    assert HOSTILE in capsys.readouterr().out
+
+
+async def test_without_outcomes_it_says_so_and_draws_no_curve(clickhouse: ClickHouse) -> None:
+    await fill_signals(clickhouse, published(signal()))
+    page = page_of(await read_report(clickhouse, run_id="live", interval=share_interval), written_at=AT)
+    assert "No signal has an outcome yet" in page and "newsproof outcomes import" in page
+    assert not parser.fromstring(page).xpath("//section[h2='Reliability']//svg//circle")
+
+
+async def test_made_up_prices_are_called_so(clickhouse: ClickHouse, capsys: pytest.CaptureFixture[str]) -> None:
     await the_set(clickhouse)
     await clickhouse.command("ALTER TABLE outcomes UPDATE source = 'synthetic:x' WHERE 1 SETTINGS mutations_sync = 1")
-    assert "SYNTHETIC" in await said()
+    report = await read_report(clickhouse, run_id="live", interval=share_interval)
+    print_report_of(report)
+    assert "SYNTHETIC" in capsys.readouterr().out and "SYNTHETIC" in page_of(report, written_at=AT)
+
+
+async def test_a_run_that_is_not_there_is_named(clickhouse: ClickHouse, capsys: pytest.CaptureFixture[str]) -> None:
+    report = await read_report(clickhouse, run_id="no-such-run", interval=share_interval)
+    print_report_of(report)
+    assert "no data of this run" in capsys.readouterr().out
+    assert_inert(page_of(report, written_at=AT))
+    assert tuple(report.answers) == ANSWERS
+
+
+@pytest.mark.slow
+def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> None:
+    done = newsproof("report", "--html", "report.html", cwd=tmp_path)
+    assert done.returncode == exits.OK, done.stderr
+    assert "Wrote report.html" in done.stderr and "no data of this run" in done.stdout
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert_inert(page)
+    assert "prices" not in page, "that there is nothing is said once"
+    as_json = newsproof("report", "--json", "--html", "no/such/place.html", cwd=tmp_path)
+    assert as_json.returncode == exits.USAGE and "cannot be written" in as_json.stderr
+    assert json.loads(as_json.stdout)["run_id"] == "live"
 
 
 @pytest.mark.security

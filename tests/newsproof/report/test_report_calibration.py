@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
+from lxml import html as parser  # type: ignore[import-untyped]
 
 from evaluation.statistics.blocks import share_interval
 from infra.clickhouse.client import ClickHouse
 from newsproof.report.data import Report, read_report
-from newsproof.report.report_charts import reliability
+from newsproof.report.html_report import page_of
 from newsproof.report.text_report import print_report_of
 from streams.calibration.noise_floor import noise_floor
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
 from tests.infra.clickhouse.test_questions import H, outcomes_of, row_of
-from tests.newsproof.report.test_charts import SVG
 
 DAY_S = 86_400
 
@@ -85,11 +84,15 @@ def test_precision_is_shown_without_and_with_withdrawn_signals(report: Report) -
     assert counts["held"]["low"] < counts["held"]["precision"] < counts["held"]["high"]
 
 
-def test_text_and_chart_show_both_and_the_cases_of_each_bin(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_and_page_show_both_and_the_cases_of_each_bin(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     print_report_of(report)
     said = capsys.readouterr().out
     for words in ("noise floor", "Calibrated confidence by horizon", "all, retracted ones too", "Cases by tenth"):
         assert words in said
-    drawn = [text.text for text in ElementTree.fromstring(reliability(report)).iter(SVG + "text")]
-    assert any(words.startswith("1 h, calibrated: ECE 0.009 (noise 0.") for words in drawn if words)
+    tree = parser.fromstring(page_of(report, written_at="2026-03-09 12:00 UTC"))
+    captions = tree.xpath("//section[h2='Reliability']//table/caption/text()")
+    assert "Calibrated confidence by horizon" in captions
+    (chart,) = tree.xpath("//section[h2='Reliability']//div[@class='wide']/svg")
+    drawn = chart.xpath(".//text/text()")
+    assert any(words.startswith("1 h, calibrated: ECE 0.009 (noise 0.") for words in drawn)
     assert drawn.count("7") == 1 and drawn.count("9") == 1, "cases of the raw bin and of the calibrated one"
