@@ -57,7 +57,7 @@ def search_result(url: str, text: str, **changes: Any) -> SearchResult:
 
 
 def reference(number: int, text: str = "", **changes: Any) -> SearchReference:
-    """Return a page of a stranger that says nothing of the claim. ``domain``: of its address, and its owner."""
+    """Return a page of a stranger. ``domain``: of its address, and its owner."""
     domain = changes.pop("domain", f"site{number}.example")
     given: dict[str, Any] = {
         "source_tool": "tavily",

@@ -83,7 +83,7 @@ def reference(n: int) -> SearchReference:
     """Return the ``n``-th page of :func:`findings`."""
     return builders.reference(
         n, TELLINGS[(n - 1) % 3], title=f"Report {n}", url=f"https://house{n}.example/a", domain=f"house{n}.example",
-        source_tool="offline", published_at=START, carries=True, independent=True,
+        source_tool="offline", published_at=START, carries=True, independent=True, stance="unrelated",
     )  # fmt: skip
 
 

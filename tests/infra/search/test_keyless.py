@@ -98,7 +98,7 @@ async def test_domains_are_kept_as_far_as_they_fit_and_never_dropped_for_the_who
     [
         ({"query": "脱锚 官方声明 of"}, "English"),
         ({"as_of": AS_OF - timedelta(days=90)}, "last three months"),
-        ({"include_domains": ("no domain", "x")}, "none of the domains"),
+        ({"include_domains": ("no domain", "x")}, "none of the requested domains"),
     ],
 )
 async def test_what_gdelt_cannot_know_is_refused_without_a_request(changes: dict[str, Any], says: str) -> None:

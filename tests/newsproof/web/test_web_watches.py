@@ -10,7 +10,7 @@ WATCHES = "/api/v1/watches"
 async def test_a_watch_is_set_listed_paused_resumed_and_ended_and_what_cannot_be_is_refused(serving: Serving) -> None:
     async with serving(watch_daily_limit=1) as http:
         for body, status, told in (
-            ({"subject": "DeepSeek"}, 400, "either by the clock or on news"),
+            ({"subject": "DeepSeek"}, 400, "either at an interval or on news"),
             ({"subject": "DeepSeek", "every": "10m"}, 400, "too often"),
             ({"subject": ""}, 400, "subject"),
         ):

@@ -42,7 +42,7 @@ def test_a_place_comes_back_as_it_was(signal: tuple[int, ...], case: tuple[int, 
     "text", ["", "s-", "c1-s1", "s1-c1 ", "s-1-c1", "s1-c1\nevent: x", "s" + "1." * 9000 + "-c", "１"]
 )
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(ContractError, match="open the stream without one"):
+    with pytest.raises(ContractError, match="open the stream without it"):
         Place.read(text)
 
 

@@ -229,7 +229,7 @@ async def _is_final(world: World, count: int) -> bool:
 @pytest.mark.parametrize(
     ("subject", "every", "on_news", "told"),
     [
-        ("DeepSeek", None, False, "either by the clock or on news"),
+        ("DeepSeek", None, False, "either at an interval or on news"),
         ("DeepSeek", "6h", True, "not both"),
         ("DeepSeek", "29m", False, "too often: an investigation may take 15 minutes.*30m or more"),
         ("DeepSeek", "31d", False, "30d or less"),
