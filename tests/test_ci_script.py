@@ -60,6 +60,7 @@ def ci(checkout: Path, *, broken: str = "", closing: str = CLOSING) -> tuple[int
     return done.returncode, done.stdout.splitlines(), (checkout / "called").read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_everything_runs_without_a_terminal_and_pytest_has_the_last_line(checkout: Path) -> None:
     status, said, called = ci(checkout)
     assert (status, said[-1]) == (0, CLOSING)

@@ -439,6 +439,7 @@ async def member_of(topics: Topics, broker: KafkaAddress, *, slot: str) -> Async
         await member.stop()
 
 
+@pytest.mark.slow
 async def test_a_sink_without_its_tables_is_not_healthy(broker: KafkaAddress) -> None:
     await ensure_topics(broker, Topics(), partitions=1, replication=1)
     status, said = await healthy("sink", broker)

@@ -263,6 +263,7 @@ def test_what_the_locks_list_needs_nothing_that_they_do_not_list() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_every_direct_dependency_is_locked_at_its_version() -> None:
     import tomllib
 

@@ -26,6 +26,7 @@ def run(trouble: Trouble, *, fallback: bool = False, kind: FailureKind = "unavai
     return report
 
 
+@pytest.mark.slow
 def test_a_quota_of_the_day_holds_news_back_and_spends_none_of_it() -> None:
     report = outage(
         "light", kind="rate_limit", says_until=True, before_min=2, away_min=60, after_min=20, news_per_min=4
@@ -60,6 +61,7 @@ def test_without_search_every_case_ends_in_a_signal_that_says_so(kind: FailureKi
     assert {f.partition(":")[0] for f in report.flags} == {"search_skipped"}
 
 
+@pytest.mark.slow
 def test_without_the_heavy_model_every_case_degrades_and_says_so() -> None:
     report = run("heavy")
     assert_no_storm(report)

@@ -17,6 +17,7 @@ from tests.conftest import PARTITIONS
 CASES = 40
 
 
+@pytest.mark.slow
 async def test_the_filled_log_is_sound_and_read_to_its_end(
     address: KafkaAddress, made_topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lab.bench.feeds.watches import simulate
 
 
+@pytest.mark.slow
 def test_in_50_kills_each_of_1000_due_times_fires_once_and_opens_one_investigation() -> None:
     done = simulate(seed=7)
     assert done.held, done

@@ -125,6 +125,7 @@ def test_the_assets_are_the_first_200_of_a_dated_extract_and_what_is_kept_by_han
     assert LOOK.asset_of("POL") != LOOK.asset_of("MATIC")
 
 
+@pytest.mark.slow
 def test_every_venue_of_ccxt_belongs_to_one_entity_with_the_domain_of_its_site() -> None:
     import ccxt  # half a second in every test process
 

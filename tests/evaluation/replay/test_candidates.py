@@ -95,6 +95,7 @@ def test_commands_that_decide_again_refuse_model_options_that_cannot_be(
 @pytest.mark.parametrize(
     "arguments", [("backtest", "run", "--sample-log"), ("case", "replay", "h09", "--sample-log"), ("shadow",)]
 )
+@pytest.mark.slow
 def test_commands_that_decide_again_refuse_a_prompt_that_no_model_would_read(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -297,6 +297,7 @@ LOOKED_THROUGH = {
 """Functions whose names sound like outside, and that compute from their arguments or name this session."""
 
 
+@pytest.mark.slow
 async def test_no_function_that_reaches_outside_is_new_to_the_list(admin: httpx.AsyncClient) -> None:
     sounding = "(file|url|http|remote|server|host|path|disk|keeper|model|execut|shell|secret|^ai[A-Z]|^AI[A-Z]|dictGet)"
     found = await admin.post(

@@ -30,6 +30,7 @@ def test_days_follow_each_other_and_tails_are_heavy_as_a_world_says() -> None:
 
 
 @pytest.mark.parametrize("name", NULLS)
+@pytest.mark.slow
 def test_a_null_is_called_different_in_about_one_of_twenty(name: str) -> None:
     found = [one_null(name, seed) for seed in range(12)]
     # With a true rate of 6 %, 12 repetitions reach this in one of ten thousand.

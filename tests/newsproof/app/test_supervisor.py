@@ -40,6 +40,7 @@ async def test_a_child_that_refuses_its_settings_ends_everything_with_its_words(
             await refusing.keep(lambda text: None)
 
 
+@pytest.mark.slow
 async def test_a_child_that_dies_is_started_again_and_a_worker_told_that_its_slot_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ async def test_every_configured_provider_is_called_once_and_says_what_answered_a
     assert "geheim" not in json.dumps(rows, ensure_ascii=False) + said
 
 
+@pytest.mark.slow
 async def test_without_live_nothing_with_a_key_is_sent_and_what_was_not_tried_is_not_called_sound(
     tmp_path: Path,
 ) -> None:
@@ -147,6 +148,7 @@ async def test_without_live_nothing_with_a_key_is_sent_and_what_was_not_tried_is
     assert last.startswith("Nothing is missing, as far as this can be checked without a call")
 
 
+@pytest.mark.slow
 async def test_without_a_terminal_it_asks_nobody_and_calls_nobody(tmp_path: Path) -> None:
     async with FakeServer(Say(status=500)) as server:
         env = {"GEMINI_API_KEY": "g", "GEMINI_BASE_URL": server.url, "TOOL_SEARCH_ENABLED": "false"}
@@ -156,6 +158,7 @@ async def test_without_a_terminal_it_asks_nobody_and_calls_nobody(tmp_path: Path
     assert "This makes 2 call(s), at most 0.0" in said and "add --yes" in said
 
 
+@pytest.mark.slow
 async def test_a_model_server_of_ones_own_that_does_not_answer_is_to_be_mended_without_live_too(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     env = {"MODEL_LIGHT": "ollama:qwen3:8b", "MODEL_HEAVY": "ollama:qwen3:8b", "TOOL_SEARCH_ENABLED": "false"}
@@ -308,6 +311,7 @@ async def test_a_key_that_a_provider_sends_back_is_shown_nowhere(status: int) ->
     assert "geheim" not in str(rows)
 
 
+@pytest.mark.slow
 async def test_at_a_terminal_it_asks_first_and_no_means_no(tmp_path: Path) -> None:
     async with FakeServer(Say(status=500)) as server:
         env = {"GEMINI_API_KEY": "g", "GEMINI_BASE_URL": server.url, "TOOL_SEARCH_ENABLED": "false"} | NOBODY_OUTSIDE

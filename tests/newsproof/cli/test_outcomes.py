@@ -313,6 +313,7 @@ def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -
     assert {seconds: price_imports.span_name(seconds) for seconds in names} == names
 
 
+@pytest.mark.slow
 async def test_a_market_that_an_exchange_closed_is_halted_for_good_and_other_times_are_not_asked_for(
     tables: ClickHouse,
 ) -> None:

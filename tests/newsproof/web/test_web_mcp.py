@@ -102,6 +102,7 @@ async def test_over_http(settings: Settings, world: World, serving: Serving, tab
             await is_whole(client, sql="[[42]]")
 
 
+@pytest.mark.slow
 async def test_over_standard_input_and_output(settings: Settings, world: World, web_settings: Settings) -> None:
     given = web_settings.model_dump(mode="json", exclude_unset=True)
     env = {name.upper(): str(value) for name, value in given.items() if value is not None}
@@ -118,6 +119,7 @@ async def test_over_standard_input_and_output(settings: Settings, world: World, 
     assert strange == []
 
 
+@pytest.mark.slow
 async def test_without_a_pipeline_the_agent_is_told_what_to_do(tmp_path: Any) -> None:
     at = {"NEWSPROOF_DATA_DIR": str(tmp_path), "NEWSPROOF_MODE": "offline", "KAFKA_BOOTSTRAP_SERVERS": ""}
     process = await asyncio.create_subprocess_exec(

@@ -211,6 +211,7 @@ def test_2600_items_of_unlisted_sources_cost_a_day_its_share_and_not_the_month()
 
 
 @pytest.mark.security
+@pytest.mark.slow
 def test_a_flood_of_weeks_leaves_the_listed_their_part_of_the_month_and_the_whole_reserve_for_triage() -> None:
     log = Log(as_shipped())
     start = datetime(2026, 3, 1, 0, tzinfo=UTC)

@@ -405,6 +405,7 @@ def _read_offline(reports: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("read", "at_most"), [(lambda r: _noisy(r, Random(1)), 0.01), (_read_offline, 0.0)], ids=["noisy", "offline"]
 )
+@pytest.mark.slow
 async def test_wrong_readings_merge_at_most_one_story_in_a_hundred_and_offline_ones_none(
     read: Callable[[list[Any]], list[Any]], at_most: float
 ) -> None:
