@@ -68,6 +68,15 @@ def ledger() -> Ledger:
     return ledger_of(found, capital=Decimal(10_000))
 
 
+@pytest.mark.parametrize("row", TRADES, ids=[row[0] for row in TRADES])
+def test_each_trade_is_as_worked_out(ledger: Ledger, row: tuple[Any, ...]) -> None:
+    (trade,) = (t for t in ledger.trades if t.order.case_id == row[0])
+    *_, profit, fees, minutes, reason = row
+    assert (str(trade.profit), str(trade.fees)) == (profit, fees)
+    assert (trade.exit_at_ms - trade.entry_at_ms, trade.exit_reason) == (minutes * MINUTE, reason)
+    assert trade.entry_at_ms == trade.order.emitted_at_ms + 90_000
+
+
 def test_the_account_is_as_worked_out(ledger: Ledger) -> None:
     # 95.70 + 15.94; + 96.30 - 4.00; - 52.90 - 103.70; - 53.10; a day without a trade; - 23.94 - 52.90 - 34.09.
     held = ["10111.64", "10203.94", "10047.34", "9994.24", "9994.24", "9883.31"]

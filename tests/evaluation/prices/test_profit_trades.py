@@ -39,6 +39,22 @@ def test_the_entry_is_the_first_open_after_the_signal_and_the_latency() -> None:
     assert traded(bars([*PATH, 110.0]), later).entry_at_ms == START + 10 * MINUTE
 
 
+def test_a_trade_is_held_for_the_signals_own_horizon_or_the_one_that_is_given() -> None:
+    assert str(traded(bars(PATH)).profit) == "100.00"
+    half = traded(bars(PATH), msgspec.structs.replace(FREE, hold_s=1800))
+    assert (half.exit_at_ms - half.entry_at_ms, str(half.profit)) == (30 * MINUTE, "0.00")
+    short = traded(bars(PATH), horizon_s=600)
+    assert short.exit_at_ms - short.entry_at_ms == 10 * MINUTE
+
+
+def test_a_stake_by_confidence_is_the_stake_times_it() -> None:
+    rules = msgspec.structs.replace(FREE, sizing="confidence")
+    found = traded(bars(PATH), rules, confidence=0.333)
+    assert (str(found.stake), str(found.profit)) == ("333.00", "33.30")
+    assert found.profit_share == pytest.approx(0.1)
+    assert refused(bars(PATH), rules, confidence=0.0) == "no_stake"
+
+
 def test_money_is_exact_where_floats_are_not() -> None:
     # A third of a cent each way: 1000 * (3.00001 / 3 - 1) = 0.00333…
     assert str(traded(bars([7.0, *[3.0] * 12, 3.00001])).profit) == "0.00"
@@ -94,11 +110,25 @@ def test_a_stop_nearer_than_the_slippage_ends_the_trade_at_once_and_at_the_marke
     assert (found.exit_at_ms - found.entry_at_ms, found.exit_reason, str(found.exit_price)) == (0, "stop_gap", "90.0")
 
 
+def test_what_a_bar_touches_before_the_entry_or_after_the_exit_is_no_stop() -> None:
+    before = bars(PATH, lows=[1.0, *[100.0] * 12, 110.0])
+    assert traded(before, STOP).exit_reason == "horizon"
+    # The exit is at the open of its bar; what that bar did afterwards is not ours.
+    after = bars(PATH, lows=[*PATH[:-1], 1.0])
+    assert str(traded(after, STOP).profit) == "100.00"
+
+
+def test_a_short_sale_is_stopped_by_highs() -> None:
+    highs = [200.0, 100.0, 105.0, *[100.0] * 11]
+    found = traded(bars(PATH, highs=highs), STOP, side=-1)
+    assert (found.exit_reason, str(found.profit)) == ("stop", "-50.00")
+    assert str(traded(bars(PATH), side=-1).profit) == "-100.00"
+
+
 @pytest.mark.parametrize(
     ("series", "rules", "fields", "reason"),
     [
         (None, FREE, {}, "no_symbol"),
-        (bars(PATH), msgspec.structs.replace(FREE, sizing="confidence"), {"confidence": 0.0}, "no_stake"),
         (bars(PATH, symbol="A/BTC"), FREE, {}, "other_currency"),
         (bars(PATH), FREE, {"emitted_at_ms": START - HOUR}, "no_price"),
         (bars(PATH), FREE, {"emitted_at_ms": START + 3 * HOUR}, "no_price"),
