@@ -198,6 +198,14 @@ async def test_a_dry_run_counts_what_the_run_will_do_and_asks_nothing() -> None:
     assert found.may_miss == 0
 
 
+async def test_a_sample_is_the_same_cases_every_time() -> None:
+    first, second = Backtest(), Backtest()
+    await first.run(RunPlan(run_id="one", sample=7))
+    await second.run(RunPlan(run_id="two", sample=7))
+    assert len(first.rows) == 7
+    assert set(first.rows) == set(second.rows)
+
+
 @pytest.mark.parametrize("name", ["triage", "expand", "critique"])
 async def test_a_dry_run_counts_each_call_of_the_changed_prompt_once_also_where_a_step_needs_several(name: str) -> None:
     backtest = Backtest()
