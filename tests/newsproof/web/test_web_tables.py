@@ -201,7 +201,7 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
                 assert "var(" not in drawn.text
                 assert faint in drawn.text
         none = (await http.get("/api/v1/report/study?by=source")).json()
-        assert none == {"study": None, "why": "there are no prices yet: newsproof outcomes import"}
+        assert none == {"study": None, "why": "there are no prices yet: import some with `newsproof outcomes import`"}
         assert (await http.get("/api/v1/report/charts/study.svg")).status_code == 404
         await prices_are_told(http, at)
         told = (await http.get("/api/v1/report/study?by=source")).json()["study"]
