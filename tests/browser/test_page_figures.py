@@ -108,7 +108,7 @@ async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake
 
 
 async def test_without_prices_there_is_no_study_and_it_says_what_to_do(fake: FakeApi, opened: Opened) -> None:
-    fake.no_study = "there are no prices yet: newsproof outcomes import"
+    fake.no_study = "there are no prices yet: import some with `newsproof outcomes import`"
     page = (await opened("/analytics", locale="zh-CN")).page
     await page.get_by_text("暂无事件研究").wait_for()
     assert await page.get_by_text(fake.no_study).count() == 1

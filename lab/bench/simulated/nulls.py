@@ -44,7 +44,7 @@ from lab.bench.simulated.null_worlds import (
 from newsproof.app import exits
 
 REPETITIONS = 400
-"""The short form; docs/verdict.md reports 2,000."""
+"""The short form; docs/verdict.md reports 1,000."""
 POWER_OF = 0.25
 """Power needs fewer repetitions than a small error rate: this share of them."""
 DRAWS = 999
