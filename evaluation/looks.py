@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from evaluation.declared import declared
+from evaluation.declaration import parse_declaration
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import epoch_ms
 from schemas.ids import canonical_json, content_hash
@@ -121,6 +121,6 @@ def _look(row: Sequence[Any]) -> Look:
 
 def candidate_in(changes: str) -> str:
     """Return a hash of what a run changed, from the JSON in the table ``runs``: equal for equal prompts and models, "" for none."""
-    found = declared(changes)
+    found = parse_declaration(changes)
     changed = {"prompts": {name: prompt.hash for name, prompt in found.prompts.items()}, "models": found.models}
     return content_hash(changed)[:16] if any(changed.values()) else ""

@@ -80,7 +80,7 @@ def evaluate(
 ) -> None:
     """Test the evidence rules on judged cases.
 
-    Compares them with plain counting of sources.     Uses no model and no network, except with --model. See docs/verification.md.
+    Compares them with plain counting of sources. Uses no model and no network, except with --model. See docs/verification.md.
     """
     from lab.eval.report import show_evaluation
 

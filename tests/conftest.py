@@ -27,7 +27,7 @@ from infra.origin import is_entry
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
-from tests.logging_state import logs_as_they_were
+from tests.logging_state import preserve_logging
 
 if TYPE_CHECKING:
     from tests.streams.world import World
@@ -115,9 +115,9 @@ def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _logs_of_one_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A command that runs in this process leaves no other test its logging, also not what waits for the first message."""
+    """Restore the logging that a command in this process changed, including what waits for the first message."""
     monkeypatch.setattr(late_log, "_pending", [])
-    with logs_as_they_were():
+    with preserve_logging():
         yield
 
 

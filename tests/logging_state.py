@@ -16,11 +16,11 @@ _LAZY = type(structlog.get_logger())
 
 
 @contextmanager
-def logs_as_they_were() -> Iterator[None]:
-    """Undo on leaving what changed: handlers and levels, structlog's configuration, and the loggers that hold on to one.
+def preserve_logging() -> Iterator[None]:
+    """Restore handlers, levels, structlog's configuration and its cached loggers when the block ends.
 
-    A command's configuration lets every logger keep what it was first used with, so that a test in which the logs are
-    captured would see nothing of a logger that a command has used before.
+    A command's configuration makes every logger cache the configuration of its first use. A test that captures logs would
+    then miss the messages of a logger that a command has used before.
     """
     before, loggers = structlog.get_config(), [logging.root, *map(logging.getLogger, _QUIET)]
     handlers, levels = logging.root.handlers[:], [one.level for one in loggers]

@@ -29,7 +29,7 @@ from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import RunRows, visible
 from evaluation.compare.terminal import show_table
 from evaluation.compare.terms import PRIMARY, PROFIT, Scoring
-from evaluation.declared import declared, option_of_log
+from evaluation.declaration import option_of_log, parse_declaration
 from evaluation.looks import look_at
 from evaluation.prices.trades import LATENCY_S
 from evaluation.statistics.blocks import DAY_S
@@ -75,7 +75,9 @@ async def compare_runs(
             decided the other, unless ``allow_code_change``.
     """
     first, second = await read_run_rows(tables, a, b)
-    logs = {run.run_id: log for run in (first, second) if LIVE_RUN in (a, b) and (log := declared(run.changes).log)}
+    logs = {
+        run.run_id: log for run in (first, second) if LIVE_RUN in (a, b) and (log := parse_declaration(run.changes).log)
+    }
     # Another recording was decided by another code, too: of that nothing is to be said.
     change = None if logs else await read_code_change(tables, a, b, allow=allow_code_change)
     how, said = _with_primary(how or Scoring(primary=""), second)
@@ -104,7 +106,7 @@ async def compare_runs(
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
     """Return the scoring with its primary metric, and warnings about the choice of that metric."""
-    chosen = declared(b.changes).primary
+    chosen = parse_declaration(b.changes).primary
     if not how.primary:
         return msgspec.structs.replace(how, primary=chosen or PRIMARY), []
     if how.primary == (chosen or PRIMARY):

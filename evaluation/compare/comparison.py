@@ -20,7 +20,7 @@ from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_case
 from evaluation.compare.run_rows import Returns, RunRows, Texts, changes_summary, difference, looks_up_misses, visible
 from evaluation.compare.segments import Dimension, split_by_segment
 from evaluation.compare.terms import Scoring
-from evaluation.declared import declared
+from evaluation.declaration import parse_declaration
 from schemas.printable import counted
 
 FORMAT_VERSION = 3
@@ -326,7 +326,7 @@ def growing_warning(run_id: str, status: str, changes: str) -> str:
     """
     if status in ("", "finished"):
         return ""
-    instead = f"use newsproof backtest watch {run_id}" if declared(changes).watch else "wait for its end"
+    instead = f"use newsproof backtest watch {run_id}" if parse_declaration(changes).watch else "wait for its end"
     return (
         f"run {run_id} is {status} and may grow: p-values and intervals hold for one look only, at an end fixed in advance. Whoever "
         f"looks every 10 cases of 400 and stops at a difference calls equal runs different in 23 % of comparisons; {instead}"

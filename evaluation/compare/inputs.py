@@ -31,7 +31,7 @@ from evaluation.compare.run_rows import (
     Unadjusted,
     visible,
 )
-from evaluation.declared import declared
+from evaluation.declaration import parse_declaration
 from evaluation.prices.run_signals import read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
 from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of
@@ -340,7 +340,7 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
         run_name(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE_RUN else ("", "")
-    recorded = await _recorded_ms(tables, run, declared(changes).log)
+    recorded = await _recorded_ms(tables, run, parse_declaration(changes).log)
     every = [ComparedCase(*row) for row in rows.rows]
     reused = Counter[str]()
     for row in every:

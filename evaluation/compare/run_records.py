@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from evaluation.compare.code_identity import CodeChange, QuestionCounts, RunCode, code_change
-from evaluation.declared import declared
+from evaluation.declaration import parse_declaration
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
@@ -92,7 +92,7 @@ def run_code_of(row: Mapping[str, Any]) -> RunCode:
         declarations=_DECLARATIONS.decode(row["declarations"]) if row["declarations"] else None,
         questions=_QUESTIONS.decode(row["questions"]) if row["questions"] else {},
         looked_at=row["looked_at"],
-        changed_prompts=tuple(declared(row["changes"]).prompts),
+        changed_prompts=tuple(parse_declaration(row["changes"]).prompts),
         baseline=bool(row["baseline"]),
     )
 

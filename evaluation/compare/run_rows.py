@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from evaluation.declared import Declared, declared
+from evaluation.declaration import Declaration, parse_declaration
 
 
 class RunCase(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ def visible(text: str) -> str:
 def changes_summary(changes: str) -> str:
     """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
-        found = msgspec.json.decode(changes, type=Declared)
+        found = msgspec.json.decode(changes, type=Declaration)
     except msgspec.DecodeError:
         return visible(changes)[:MAX_LINE]
     prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
@@ -163,7 +163,7 @@ def changes_summary(changes: str) -> str:
 
 def looks_up_misses(changes: str) -> bool:
     """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
-    found = declared(changes)
+    found = parse_declaration(changes)
     return found.on_miss == "live" and found.watch is None
 
 

@@ -20,7 +20,7 @@ from evaluation.compare.pairing import Pair, pair_cases
 from evaluation.compare.run_records import read_code_change
 from evaluation.compare.run_rows import HORIZONS, Returns, RunRows
 from evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
-from evaluation.declared import StopWhen, Watch, declared
+from evaluation.declaration import StopWhen, Watch, parse_declaration
 from evaluation.looks import look_at
 from evaluation.statistics.blocks import DAY_S, MIN_BLOCKS, block_length_s, inflation_of
 from evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, closed_means, look
@@ -204,7 +204,7 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     rows = (await tables.query(sql, {"run": run_id})).rows
     if not rows:
         raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows the runs")
-    found = declared(rows[0][0]).watch
+    found = parse_declaration(rows[0][0]).watch
     if found is None:
         raise ConfigError(
             f"run {run_id} was started without a metric to watch, and a metric chosen after a look proves nothing: start a "

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from evaluation.declared import Watch, option_of_log
+from evaluation.declaration import Watch, option_of_log
 from schemas.config import Prompt
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN, RESEARCH_RUN

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from agents.graphs import verification
 from evaluation.compare.watch import describe_watch, look_at_run
-from evaluation.declared import Watch
+from evaluation.declaration import Watch
 from evaluation.replay.candidates import ReplayBuilder, candidate_prompts, refuse_offline
 from evaluation.replay.journal import LiveCases, recent_stories
 from evaluation.runs.backtest import log_and_tables, model_ports

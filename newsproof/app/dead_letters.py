@@ -144,14 +144,14 @@ class UnmarkedNews:
 
 
 async def _unread(
-    address: KafkaAddress, topic: str, places: dict[TopicPartition, int]
+    address: KafkaAddress, topic: str, offsets: dict[TopicPartition, int]
 ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-    """Read a topic from these places to its ends, and move the places on."""
+    """Read a topic from these offsets to its ends, and advance the offsets."""
     bounds = await offsets_of(address, topic)
-    spans = {tp: (max(first, places.get(tp, first)), end) for tp, (first, end) in bounds.items()}
+    spans = {tp: (max(first, offsets.get(tp, first)), end) for tp, (first, end) in bounds.items()}
     async for tp, records in read_range(address, spans):
         yield tp, records
-        places[tp] = records[-1].offset + 1
+        offsets[tp] = records[-1].offset + 1
 
 
 class _Named(msgspec.Struct):

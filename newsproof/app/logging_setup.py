@@ -83,7 +83,7 @@ class _FirstMessage(logging.Handler):
     def handle(self, record: logging.LogRecord) -> bool:
         late_log.configure_now()
         for handler in logging.root.handlers:
-            if handler is not self:  # it is still there where something else was registered since
+            if handler is not self:  # the configuration may not have replaced this handler
                 handler.handle(record)
         return True
 

@@ -22,6 +22,7 @@ from agents.tables import load_tables
 from infra.listeners.source import sources_of
 from infra.offline.sample_news import sample_news
 from infra.offline.search import load_corpus
+from lab.bench.feeds.listen import ITEMS
 from lab.bench.measures import Figure
 from lab.bench.world import world
 from schemas.effects import Search
@@ -36,7 +37,7 @@ SOURCES = (
 )  # fmt: skip
 
 
-async def feeds(items: int = 20_000, seed: int = 1) -> list[Figure]:
+async def feeds(items: int = ITEMS, seed: int = 1) -> list[Figure]:
     """Write the items, then index them and search for each item of the sample news."""
     async with world() as w:
         async with w.address.producer(linger_ms=5) as producer:

@@ -22,7 +22,7 @@ from evaluation.compare.comparison import Comparison, compare
 from evaluation.compare.run_rows import ComparedCase, Returns, RunRows
 from evaluation.compare.terms import Scoring
 from evaluation.compare.watch import differences_of, parse_metric, watch_result
-from evaluation.declared import Watch
+from evaluation.declaration import Watch
 from evaluation.statistics.sequence import FIRST_BLOCK
 from lab.bench.measures import Figure
 from lab.bench.simulated.null_worlds import (

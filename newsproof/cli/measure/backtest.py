@@ -219,7 +219,7 @@ async def _run(
 
 def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
     from evaluation.compare.code_identity import code_change
-    from evaluation.declared import option_of_log
+    from evaluation.declaration import option_of_log
     from evaluation.runs.backtest import summary_of
 
     if as_json:

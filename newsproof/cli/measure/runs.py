@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from evaluation.compare.compare_runs import Power
     from evaluation.compare.comparison import Comparison
+    from evaluation.compare.terms import Scoring
     from evaluation.compare.watch import WatchResult
 
 
@@ -84,11 +85,10 @@ def compare(
 
     The report says how certain each difference is. See docs/verdict.md.
     """
-    from evaluation.compare.compare_runs import print_comparison, read_comparison
+    from evaluation.compare.compare_runs import print_comparison
 
-    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
-    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    found = run(read_comparison(of(ctx), a, b, differences=differences, **given), interrupted=READS_ONLY)
+    how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
+    found = _read(ctx, a, b, how, latency, differences=differences, allow_code_change=allow_code_change)
     print_comparison(found, format)
 
 
@@ -120,12 +120,11 @@ def gate(
 
     Exit status 0 only if the data rules out a loss above each margin, 100 if B loses, 101 without enough evidence.
     """
-    from evaluation.compare.compare_runs import gate_status, parse_margins, print_comparison, read_comparison
+    from evaluation.compare.compare_runs import gate_status, parse_margins, print_comparison
 
     margins = parse_margins(margin or ())
-    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
-    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
+    how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
+    found = _read(ctx, a, b, how, latency, allow_code_change=allow_code_change)
     status, why = gate_status(found, margins)
     if format == ReportFormat.table:
         lines = (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.")
@@ -155,19 +154,25 @@ def power(
 
     Also shows how many days of news a given difference needs.
     """
-    from evaluation.compare.compare_runs import parse_differences, power_of, read_comparison
+    from evaluation.compare.compare_runs import parse_differences, power_of
 
     wanted = parse_differences(difference or ())
-    how = scoring(ctx, primary, cap, trade_cost, draws, seed)
-    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
-    found = run(read_comparison(of(ctx), a, b, differences=0, record=False, **given), interrupted=READS_ONLY)
+    how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
+    found = _read(ctx, a, b, how, latency, differences=0, record=False, allow_code_change=True)
     _print_power(found, power_of(found, wanted), as_json=as_json)
 
 
-def scoring(
+def _read(ctx: typer.Context, a: str, b: str, how: Scoring, latency_s: float, **given: Any) -> Comparison:
+    from evaluation.compare.compare_runs import read_comparison
+
+    work = read_comparison(of(ctx), a, b, how=how, latency_s=latency_s, **given)
+    return run(work, interrupted=READS_ONLY)
+
+
+def _scoring(
     ctx: typer.Context, primary: str | None, cap: float | None, trade_cost: float, draws: int, seed: int
-) -> Any:
-    """Return the :class:`Scoring` for these options and the settings. ``trade_cost`` is in basis points."""
+) -> Scoring:
+    """Return the scoring of these options and the settings. ``trade_cost`` is in basis points."""
     from evaluation.compare.metrics import parse_primary
     from evaluation.compare.terms import Scoring
 

@@ -21,7 +21,7 @@ from evaluation.compare.watch import (
     parse_watch,
     watch_result,
 )
-from evaluation.declared import StopWhen, Watch
+from evaluation.declaration import StopWhen, Watch
 from evaluation.runs.plan import RunPlan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from evaluation.declared import Watch
+from evaluation.declaration import Watch
 from evaluation.runs.plan import RunPlan
 from evaluation.runs.shadow import Shadow, ShadowSummary, shadow_plan
 from infra.clickhouse.client import ClickHouse

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from evaluation.declared import declared
+from evaluation.declaration import parse_declaration
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
 from evaluation.runs.performer import CostLimit, CostLimitReached
 from evaluation.runs.plan import RunPlan, run_id_of
@@ -37,7 +37,7 @@ def test_a_plan_names_the_log_that_it_replays_and_the_option_that_chose_it() -> 
     for log, option in options.items():
         plan = RunPlan(run_id="r", log=log)
         assert plan.range_options == option
-        assert declared(plan.changes).log == ("" if log == "journal" else log)
+        assert parse_declaration(plan.changes).log == ("" if log == "journal" else log)
 
 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.declared import Watch
+from evaluation.declaration import Watch
 from evaluation.runs.shadow import refuse_unpriced, shadow_plan
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse.server import EmbeddedClickHouse

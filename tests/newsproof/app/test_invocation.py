@@ -23,7 +23,7 @@ from newsproof.app.logging_setup import configure_logs, configure_logs_late
 from newsproof.app.processes.targets import log
 from newsproof.app.sheet import PIPE_COLUMNS, UNWRAPPED, table
 from schemas.printable import counted
-from tests.logging_state import logs_as_they_were
+from tests.logging_state import preserve_logging
 from tests.newsproof.command import environment
 
 
@@ -116,7 +116,7 @@ def test_a_message_is_taken_though_the_late_configuration_went_elsewhere(monkeyp
 
 def test_what_a_command_configures_of_the_logs_is_gone_with_its_test() -> None:
     level = logging.getLogger("aiokafka").level
-    with logs_as_they_were():
+    with preserve_logging():
         configure_logs("WARNING", libraries="CRITICAL")
         log.warning("from now on it would keep to this configuration")
     with capture_logs() as logs:

@@ -27,7 +27,7 @@ def option_of_log(log: str) -> str:
     return {"": "", "journal": "", "sample": "--sample-log "}.get(log, f"--file {shlex.quote(log)} ")
 
 
-class Declared(msgspec.Struct):
+class Declaration(msgspec.Struct):
     """What a run changed and declared before its first case: the column ``changes`` of ``runs``. ``primary``: its metric of
     ``backtest compare``, "" for the default. ``watch`` None: it is not watched. ``log``: "" for the journal (:class:`evaluation.runs.plan.RunPlan`).
     """
@@ -40,9 +40,9 @@ class Declared(msgspec.Struct):
     log: str = ""
 
 
-def declared(changes: str) -> Declared:
+def parse_declaration(changes: str) -> Declaration:
     """Return what a run declared, from the JSON in the table ``runs``; nothing for ``live`` and for what is no such JSON."""
     try:
-        return msgspec.json.decode(changes, type=Declared)
+        return msgspec.json.decode(changes, type=Declaration)
     except msgspec.DecodeError:
-        return Declared()
+        return Declaration()
