@@ -1,6 +1,6 @@
 """Pairs the cases of two runs: averages the repeats of each case, and keeps cases that worked in only one run.
 
-Numbers (confidence, cost, delay, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
+Numbers (confidence, cost, latency, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
 path and the verdict are those of the majority; in a tie, those of the earliest repeat. So every case has the same weight,
 however often it was repeated.
 """
@@ -56,7 +56,10 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     preliminary: float | None
     confidence: float | None
     acts: float
+    executed: float
+    cost_usd: float | None
     full_cost_usd: float | None
+    latency_ms: float | None
     delay_ms: float | None
     missing: float
     said: tuple[RepeatSignal, ...]
@@ -215,9 +218,12 @@ def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -
         preliminary=_mean([row.preliminary_confidence for row in signals]),
         confidence=_mean([row.confidence for row in signals]),
         acts=sum(one.side != 0 for one in said) / len(said),
+        executed=sum(row.executed for row in repeats) / len(repeats),
+        cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
         full_cost_usd=_mean(
             [_known(row.would_have_cost_usd, row) if row.executed or row.reused else None for row in repeats]
         ),
+        latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         delay_ms=_mean([row.delay_ms for row in repeats]),
         missing=0.0 if asked is None else 1.0 - len(repeats) / asked,
         said=said,

@@ -302,7 +302,12 @@ def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, 
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
-    """Return the metrics that need no price: confidence, actions, flips, cost and delay."""
+    """Return the metrics that need no price: confidence, actions, flips, cost and latency."""
+    alike = [
+        pair.a is not None and pair.b is not None and pair.a.executed > 0 and pair.a.executed == pair.b.executed
+        for pair in pairs
+    ]
+    why = _why_no_calls(pairs, alike)
     delays = [o.delay_ms for p in pairs for o in (p.a, p.b) if o is not None and o.delay_ms is not None]
     share = (0.0, 1.0)
     return [
@@ -310,7 +315,9 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
         _paired(pairs, "action_rate", lambda o: o.acts, "share", bounds=share),
         _flips(pairs, "action_flips", lambda one: one.action),
         _flips(pairs, "verdict_flips", lambda one: one.verdict),
+        _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
         _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case has a fully known cost"),
+        _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
         _paired(
             pairs, "delay", lambda o: o.delay_ms, "ms", "lower", bounds=(0.0, max(delays, default=0.0)), note=_NO_DELAY
         ),
@@ -325,13 +332,14 @@ def _paired(
     better: Better = "neither",
     *,
     bounds: tuple[float, float] = (-np.inf, np.inf),
+    also: Sequence[bool] | None = None,
     note: str = "",
 ) -> Terms:
     """The mean over the cases that have the value in both runs, or in the one in which they worked."""
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     for n, pair in enumerate(pairs):
         known = [0.0 if one is None else value(one) for one in (pair.a, pair.b)]
-        if any(one is None for one in known):
+        if any(one is None for one in known) or (also is not None and pair.both and not also[n]):
             continue
         counts[n] = 1.0
         for column, (one, found) in enumerate(zip((pair.a, pair.b), known, strict=True)):
@@ -347,6 +355,19 @@ def _flips(pairs: Sequence[Pair], name: str, word: Callable[[CaseInRun], str]) -
     counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
     note = "no case has a verdict in both: signals of schema 1 have none"
     return Terms(name=name, unit="share", better="neither", low=x, high=x, counts=counts, role="shown", note=note)
+
+
+def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
+    one, other = (
+        any(o is not None and o.executed for o in side) for side in zip(*((p.a, p.b) for p in pairs), strict=True)
+    )
+    if not one and not other:
+        return "nothing was executed"
+    if not (one and other):
+        return f"nothing was executed in {'B' if one else 'A'}; full_cost compares the cost without a recording"
+    if not any(alike):
+        return "A and B executed different numbers of calls in every case; full_cost compares them without a recording"
+    return "the price or latency of a call is unknown in every case"
 
 
 def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> list[Terms]:

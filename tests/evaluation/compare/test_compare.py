@@ -116,20 +116,6 @@ def test_repeats_are_averaged_per_case_and_the_action_is_the_majoritys() -> None
     assert (found.comparability.a.repeats, found.verdict_flips) == (3, ())
 
 
-def test_the_full_cost_is_that_of_executed_and_reused_calls_and_an_unknown_price_is_not_free() -> None:
-    a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
-    b = [case(n, **called("0.003", 250.0)) for n in "abcdef"] + [case("g", **called("0.1", 9.0, calls=2)), case("h")]
-    found = compare(run("A", a), run("B", b))
-    # Without a recording: 0.003 six times, 0.1, 0.002 of what was reused.
-    assert metric(found, "full_cost").b == pytest.approx((6 * 0.003 + 0.1 + 0.002) / 8)
-    assert (found.spend[1].executed, found.spend[1].reused, found.spend[1].cost_usd) == (8, 4, Decimal("0.118"))
-    unpriced = compare(run("A", a), run("B", [msgspec.structs.replace(row, unpriced_calls=1) for row in a]))
-    assert (metric(unpriced, "full_cost").b, metric(unpriced, "full_cost").note) == (
-        *(None, "no case has a fully known cost"),
-    )
-    assert unpriced.spend[1].unpriced_calls == 8
-
-
 def test_what_did_not_work_is_counted_and_left_out() -> None:
     gone: dict[str, Any] = {"has_signal": 0, "action": "", "direction": ""}
     b = [
@@ -303,7 +289,7 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     # A difference has to pass the gap between the ends before it shows.
     assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
     assert gate_status(found, {})[0] == exits.GATE_UNDECIDED, "a gate that cannot see does not open"
-    assert metric(found, "full_cost").verdict == "not measured"
+    assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
     assert "and 30 completed in one run only" in found.verdict
 
@@ -561,3 +547,67 @@ def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
     assert found.primary.note.startswith("not called better: one block")
     assert "the difference is above 0 in 14 of the 14 blocks that differ (sign test: p 0.000)" in found.primary.note
     assert "one bad block would reverse it" in found.verdict
+
+
+def test_repeats_have_the_verdict_of_the_majority() -> None:
+    said = [case("a", repeat=n, verdict=word) for n, word in enumerate(("likely", "refuted", "refuted"))]
+    found = compare(run("A", [*said, case("b")]), run("B", [case("a", verdict="refuted"), case("b")]))
+    assert found.verdict_flips == ()
+
+
+def test_cost_and_latency_are_of_executed_calls_alone_and_only_where_they_are_alike() -> None:
+    a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
+    b = [case(n, **called("0.003", 250.0)) for n in "abcdef"] + [case("g", **called("0.1", 9.0, calls=2)), case("h")]
+    found = compare(run("A", a), run("B", b))
+    assert (metric(found, "cost").cases, metric(found, "cost").delta) == (6, pytest.approx(0.002))
+    assert (metric(found, "latency").cases, metric(found, "latency").delta) == (6, 150.0)
+    # Without a recording: 0.003 six times, 0.1, 0.002 of what was reused.
+    assert metric(found, "full_cost").b == pytest.approx((6 * 0.003 + 0.1 + 0.002) / 8)
+    assert (found.spend[1].executed, found.spend[1].reused, found.spend[1].cost_usd) == (8, 4, Decimal("0.118"))
+
+
+def test_a_call_of_unknown_price_makes_the_case_unpriced_not_free() -> None:
+    a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
+    b = [case(n, **called("0.001", 100.0) | {"unpriced_calls": 1}) for n in EIGHT]
+    found = compare(run("A", a), run("B", b))
+    assert (metric(found, "cost").b, metric(found, "full_cost").b) == (None, None)
+    assert metric(found, "cost").note == "the price or latency of a call is unknown in every case"
+    assert found.spend[1].unpriced_calls == 8
+
+
+def test_calls_in_one_run_only_are_not_compared_with_none() -> None:
+    found = compare(run("A", [case(n, **called("0.001", 9.0)) for n in EIGHT]), run("B", eight()))
+    assert metric(found, "cost").note == "nothing was executed in B; full_cost compares the cost without a recording"
+    assert metric(found, "full_cost").delta == pytest.approx(0.001)
+
+
+def test_a_case_lies_in_the_block_of_its_own_day_whatever_its_story() -> None:
+    def told(sure: float) -> list[ComparedCase]:
+        return [case(f"{n}", story="one", confidence=sure, knowable_ms=n * DAY_MS) for n in range(8)]
+
+    confidence = metric(compare(run("A", told(0.6)), run("B", told(0.7))), "confidence")
+    assert (confidence.cases, confidence.blocks, confidence.verdict) == (8, 8, "higher")
+
+
+def test_one_failed_case_is_no_outcome() -> None:
+    a, b = eight(), [*(case(n) for n in "abcdefg"), case("h", status="failed", has_signal=0)]
+    found = metric(compare(run("A", a), run("B", b)), "hit_rate@1h")
+    assert (found.verdict, found.note) == (
+        "not measured",
+        "no outcomes at this horizon: import prices with `newsproof outcomes import`",
+    )
+
+
+def test_the_brier_score_falls_into_its_parts() -> None:
+    rng = np.random.default_rng(3)
+    names = days(10, 10)
+    came = {name: float(rng.choice([-0.01, 0.01], p=[0.3, 0.7])) for name, _ in names}
+    rows = [case(name, **at, confidence=float(rng.uniform(0.4, 0.9))) for name, at in names]
+    found = compare(run("A", rows), run("B", rows), after({3600: came}))
+    parts = found.calibration[0].parts
+    assert parts.brier == pytest.approx(metric(found, "brier@1h").a)
+    assert parts.brier == pytest.approx(
+        parts.reliability - parts.resolution + parts.uncertainty + parts.within_bins, abs=1e-15
+    )
+    hits = np.array([came[name] > 0 for name, _ in names])
+    assert parts.uncertainty == pytest.approx(hits.mean() * (1 - hits.mean()))

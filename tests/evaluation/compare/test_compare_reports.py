@@ -96,10 +96,11 @@ def test_nothing_executed_is_said_so_and_is_not_zero(capsys: pytest.CaptureFixtu
     found = compare(run("A", rows), run("B", rows))
     show_table(found)
     out = capsys.readouterr().out
-    assert out.count(" nothing was executed ") == 2
+    assert "Not measured: cost, latency (nothing was executed)" in out and out.count(" nothing was executed ") == 2
     assert "Verdict: identical: B equals A in all 8 cases." in out
     told = json.loads(as_json(found))
     assert [s["cost_usd"] for s in told["spend"]] == [None, None]
+    assert {m["a"] for m in told["metrics"] if m["metric"] in ("cost", "latency")} == {None}
 
 
 def test_json_is_one_object_with_the_documented_keys() -> None:
