@@ -207,7 +207,7 @@ class Intake:
 
     async def close(self) -> None:
         """Close the index of opened news."""
-        self._before.close()
+        await self._before.close()
 
     async def _or_end(self, pump: Coroutine[Any, Any, None]) -> None:
         """Run a pump. An error of it ends the worker."""

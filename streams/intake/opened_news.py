@@ -199,9 +199,10 @@ class OpenedNewsIndex:
             log_of(__name__).warning("the index of opened news is damaged and is deleted", why=str(exc))
             self._fold.reset()
 
-    def close(self) -> None:
-        """Commit what was taken, and close the file."""
-        self._fold.close()
+    async def close(self) -> None:
+        """Commit what was taken, and close the file, once no thread deletes rows from it."""
+        async with self._beginning:
+            self._fold.close()
 
     async def _scan_journal(self, opened: OpenedNews, number: int, since_ms: int) -> None:
         bounds = await self._log.bounds(self._topics.cases)

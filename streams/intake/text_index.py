@@ -124,7 +124,8 @@ class TextIndex(Free, Port):
             self._reading.cancel()
             await asyncio.wait([self._reading])
         await self._consumer.stop()
-        self.rows.close()
+        async with self.moved.alone():  # a cancelled query may still read in its thread
+            self.rows.close()
 
     async def perform(self, effect: FindEarlier) -> Answer:
         """Return the first case with this text, None if the asking case is the first.

@@ -172,7 +172,7 @@ class StoredFold:
             log_of(__name__).warning(
                 "the stored fold does not match the log; it is deleted and read again", fold=self.name, why=why
             )
-            await asyncio.to_thread(self.clear)  # for a large table this takes a second
+            await beside_the_loop(self.clear)  # for a large table this takes a second
             return {}
         return {tp: position for tp, (position, _, _) in found.items()}
 
@@ -275,13 +275,21 @@ class FollowingFold(StoredFold):
 
 
 async def beside_the_loop(work: Callable[[], T]) -> T:
-    """Do the work in a thread. Return only when it is done, even if cancelled, because only one may use the store."""
+    """Do the work in a thread. Return only when it is done, however often cancelled, because only one may use the store.
+
+    A store that is closed during a statement of another thread can hang or crash the process.
+    """
     doing = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(doing)
-    except asyncio.CancelledError:
-        await asyncio.wait([doing])
-        raise
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait([doing])
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        doing.exception()  # so that nothing complains that nobody looked at it
+        raise cancelled
+    return doing.result()
 
 
 def version_of(*sources: str) -> int:

@@ -157,8 +157,9 @@ class Tombstones:
             else:
                 await beside_the_loop(lambda: stored.store({tp: new[tp] for tp in last}, last))
 
-    def close(self) -> None:
-        """Close the file."""
-        if self._stored is not None:
-            self._stored.close()
+    async def close(self) -> None:
+        """Close the file, once nothing reads or writes it."""
+        async with self._reading:
+            if self._stored is not None:
+                self._stored.close()
             self._stored = self._directory = None

@@ -197,7 +197,7 @@ class Projector:
     async def stop(self) -> None:
         self._halt()
         await self.keep_tombstones()
-        self.tombstones.close()
+        await self.tombstones.close()
 
     def _halt(self) -> None:
         # A flag in addition to the cancellation, which a client that is closing a connection can lose.

@@ -94,13 +94,13 @@ async def test_whatever_is_killed_when_a_start_holds_what_the_committed_log_show
             fresh = at.index()
             assert first == at.committed
             assert answers(opened) == answers((await fresh.of(0))[0])
-            fresh.close()
+            await fresh.close()
             until = data.draw(st.integers(first, end))
             for record in at.records:
                 if first <= record.offset < until:
                     take(opened, record)
             if data.draw(st.booleans()):
-                index.close()
+                await index.close()
             else:  # a kill
                 index._fold.store.close()
 
@@ -115,7 +115,7 @@ async def test_a_start_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatch, t
         at.read = 0
         assert len((await index.of(0))[0]) == 5
         assert at.read == new
-        index.close()
+        await index.close()
 
 
 async def test_damaged_rows_are_thrown_away_and_read_again_by_the_next_process(
@@ -127,7 +127,7 @@ async def test_damaged_rows_are_thrown_away_and_read_again_by_the_next_process(
     at.committed = 200
     index = at.index(tmp_path)
     await index.of(0)
-    index.close()
+    await index.close()
     whole = (tmp_path / FILE).read_bytes()
     (tmp_path / FILE).write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     for _ in range(2):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 from aiokafka import TopicPartition
 
 from schemas.errors import ConfigError
-from streams.journal.fold_store import FILE, FoldStore, StoredFold
+from streams.journal.fold_store import FILE, FoldStore, StoredFold, beside_the_loop
 from tests.streams.memory_log import MemoryLog
 
 TOPIC, TP = "numbers", TopicPartition("numbers", 0)
@@ -105,3 +107,27 @@ def test_a_file_that_another_process_has_open_is_refused(tmp_path: Path) -> None
     FoldStore(tmp_path)
     with pytest.raises(ConfigError, match="WORKER_SLOT"):
         FoldStore(tmp_path)
+
+
+async def test_work_in_a_thread_is_waited_for_however_often_it_is_cancelled() -> None:
+    may_end, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        may_end.wait(10)
+        ended.set()
+
+    doing = asyncio.ensure_future(beside_the_loop(work))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        doing.cancel()
+    await asyncio.wait([doing], timeout=0.01)
+    assert not doing.done(), "the store would be closed while the thread uses it"
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await doing
+    assert ended.is_set()
+
+
+async def test_an_error_of_the_work_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await beside_the_loop(lambda: 1 // 0)

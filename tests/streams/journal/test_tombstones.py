@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +21,7 @@ from schemas.topics import Topics, partition_of
 from streams.journal import tombstones
 from streams.journal.acceptance import AcceptedEvents
 from streams.journal.fold import JournalFold
+from streams.journal.stored_states import StoredStates
 from streams.journal.tombstones import Tombstones
 from tests.plain_graph import plain_registry
 from tests.streams.memory_log import MemoryLog
@@ -105,7 +108,7 @@ async def test_a_second_start_reads_only_what_is_new(tmp_path: Path) -> None:
     log = a_log()
     _, kept = await started(log, tmp_path)
     await kept.store({})
-    kept.close()
+    await kept.close()
     before = await ends_of(log)
     for number in range(20, 26):
         write(log, number)
@@ -114,7 +117,7 @@ async def test_a_second_start_reads_only_what_is_new(tmp_path: Path) -> None:
     assert len(log.read) == 12
     assert found == (await started(log, None))[0]
     assert sum(before.values()) > 0
-    again.close()
+    await again.close()
 
 
 async def test_what_a_worker_folds_is_kept_and_not_read_again(tmp_path: Path) -> None:
@@ -126,19 +129,19 @@ async def test_what_a_worker_folds_is_kept_and_not_read_again(tmp_path: Path) ->
     async for tp, records in MemoryLog.replay(log, {tp: (0, end) for tp, end in (await ends_of(log)).items()}):
         list(folds[tp].accept(records))
     await kept.store({tp: fold.accepted for tp, fold in folds.items()})
-    kept.close()
+    await kept.close()
     log.read.clear()
     found, again = await started(log, tmp_path)
     assert log.read == []
     assert found == (await started(log, None))[0]
-    again.close()
+    await again.close()
 
 
 async def test_a_broker_that_is_away_while_the_disk_is_read_costs_no_kept_tombstone(tmp_path: Path) -> None:
     log = a_log()
     whole, kept = await started(log, tmp_path)
     await kept.store({})
-    kept.close()
+    await kept.close()
     again = Tombstones(log, tmp_path)
     ends = await ends_of(log)
     log.break_after(0)
@@ -147,7 +150,39 @@ async def test_a_broker_that_is_away_while_the_disk_is_read_costs_no_kept_tombst
     log.break_after(None)
     log.read.clear()
     assert (await known(again, ends), log.read) == (whole, [])
-    again.close()
+    await again.close()
+
+
+async def test_a_load_that_a_closing_worker_cancels_ends_before_the_file_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = a_log()
+    _, kept = await started(log, tmp_path)
+    await kept.store({})
+    await kept.close()
+    reading, may_read, read = threading.Event(), threading.Event(), list[bool]()
+    as_it_is = StoredStates._read
+
+    def slowly(*args: Any) -> Any:
+        reading.set()
+        may_read.wait(10)
+        found = as_it_is(*args)
+        read.append(True)
+        return found
+
+    monkeypatch.setattr(StoredStates, "_read", slowly)
+    again, ends = Tombstones(log, tmp_path), await ends_of(log)
+    loading = asyncio.ensure_future(known(again, ends))
+    await asyncio.to_thread(reading.wait, 10)
+    for _ in range(2):  # a revocation, and the end of the worker
+        loading.cancel()
+        await asyncio.sleep(0)
+    closing = asyncio.ensure_future(again.close())
+    await asyncio.wait([closing], timeout=0.01)
+    assert not closing.done()
+    may_read.set()
+    await closing
+    assert read == [True] and loading.cancelled()
 
 
 @settings(max_examples=60, deadline=None)
@@ -171,7 +206,7 @@ async def test_kept_and_tail_come_to_what_the_whole_log_says(
                 if what in ("start", "kill"):
                     if what == "start":
                         await kept.store({})
-                    kept.close()
+                    await kept.close()
                     kept = Tombstones(log, Path(directory))
                 ends_now = await ends_of(log)
                 if what != "store":
@@ -180,7 +215,7 @@ async def test_kept_and_tail_come_to_what_the_whole_log_says(
                     await kept.store({})
         ends_now = await ends_of(log)
         assert await known(kept, ends_now) == await known(Tombstones(log), ends_now)
-        kept.close()
+        await kept.close()
 
 
 async def test_a_worker_that_starts_again_reads_no_tombstone_of_before(
