@@ -142,12 +142,14 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         if encoding in {"", "identity"} or not body:
             return body
         if encoding not in _PACKED:
-            raise TransientError(f"{host} packs its answer as {encoding!r}, which was not asked for", kind="network")
+            raise TransientError(
+                f"{host} compressed its response as {encoding!r}, which was not requested", kind="network"
+            )
         try:
             # 32 + 15: zlib detects gzip or deflate itself
             plain = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS).decompress(body, self._max_bytes + 1)
         except zlib.error as exc:
-            raise TransientError(f"{host} sent a broken {encoding} body; it is tried again", kind="network") from exc
+            raise TransientError(f"{host} sent a broken {encoding} body; Newsproof retries", kind="network") from exc
         if len(plain) > self._max_bytes:
             raise self._too_large(host)
         return plain
@@ -237,10 +239,10 @@ def _is_loopback(host: str) -> bool:
 def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientError:
     """Return the error for a timeout or a failed connection. The caller raises it ``from exc``."""
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
-        return TransientError(f"{who} did not respond within {timeout_s:g} s; it is tried again", kind="timeout")
+        return TransientError(f"{who} did not respond within {timeout_s:g} s; Newsproof retries", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
-        f"no connection to {who} ({detail}); it is tried again, check the network and its address if this persists",
+        f"no connection to {who} ({detail}); Newsproof retries. If this persists, check the network and the address",
         kind="network",
     )
 

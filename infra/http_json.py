@@ -116,7 +116,7 @@ def json_of(response: httpx.Response, service: Service, *, exact: bool = False) 
         return json.loads(response.content, parse_float=parse_float)
     except (ValueError, RecursionError) as exc:
         raise UselessAnswerError(
-            f"{service.name}'s answer is not JSON ({type(exc).__name__}); it is asked again"
+            f"{service.name}'s response is not JSON ({type(exc).__name__}); Newsproof retries"
         ) from exc
 
 
@@ -128,7 +128,7 @@ def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
     """
     body = json_of(response, service)
     if not isinstance(body, dict):
-        raise UselessAnswerError(f"{service.name}'s answer is not a JSON object; it is asked again")
+        raise UselessAnswerError(f"{service.name}'s response is not a JSON object; Newsproof retries")
     return body
 
 
@@ -144,14 +144,14 @@ def refused(
         text = f"{name} does not serve this address ({status}: {said}); use another network, or switch its tool off"
         return PermanentError(text, kind="refused", status=status)
     if status == 429:
-        text = f"{name}'s rate limit is reached ({said}); it is tried again later"
+        text = f"{name}'s rate limit is reached ({said}); Newsproof retries later"
         return TransientError(text, kind="rate_limit", status=status, retry_after_s=wait)
     if status == 408 or status >= 500:
-        text = f"{name} is unavailable ({status}: {said}); it is tried again"
+        text = f"{name} is unavailable ({status}: {said}); Newsproof retries"
         return TransientError(text, kind=kind_of_server_error(status), status=status, retry_after_s=wait)
     if status < 400:
         where = service.address_setting or "its address setting"
-        text = f"{name}'s address answers with {status}, which is not followed; write the final one into {where}"
+        text = f"{name}'s address redirects ({status}), which Newsproof does not follow; write the final address into {where}"
         return PermanentError(text, kind="not_configured", status=status)
     text = f"{name} does not take this request ({status}: {said}); {service.correct}"
     return PermanentError(text, kind="invalid_request", status=status)

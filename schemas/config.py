@@ -216,7 +216,7 @@ def decode_snapshot(key: bytes | None, value: bytes | None) -> tuple[str, Snapsh
                 f"the snapshot under {said[:40]!r} has another hash: it is not used", reason="bad_snapshot"
             )
     except (ValueError, RecursionError) as exc:
-        raise ContractError(f"no snapshot: {exc!s:.300}", reason="bad_snapshot") from exc
+        raise ContractError(f"not a configuration snapshot: {exc!s:.300}", reason="bad_snapshot") from exc
     numbers = (snapshot.retry_base_seconds, snapshot.case_deadline_seconds, snapshot.phase1_rollout_percentage)
     if not all(isfinite(n) and n >= 0 for n in numbers) or snapshot.case_deadline_seconds > LONGEST_DEADLINE_S:
         raise ContractError("the snapshot's times are out of range: it is not used", reason="bad_snapshot")

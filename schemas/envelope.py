@@ -131,7 +131,7 @@ def upcast(wire: str, version: int, to: int, data: dict[str, Any]) -> dict[str, 
     for v in range(version, to):
         step = UPCASTS.get((wire, v))
         if step is None:
-            raise ContractError(f"{wire} v{v} has no way up to v{v + 1}", reason="no_upcast")
+            raise ContractError(f"{wire} v{v} cannot be upgraded to v{v + 1}", reason="no_upcast")
         data = step(data)
     return data
 
@@ -341,7 +341,7 @@ def read_publication(record: Any) -> Publication:
             raise ValueError("its headers do not agree")
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise ContractError(
-            f"a record that the publisher has not written (partition {record.partition}, offset {record.offset}): {exc!r:.200}",
+            f"a record that the publisher did not write (partition {record.partition}, offset {record.offset}): {exc!r:.200}",
             reason="foreign_signal",
         ) from exc
     return publication

@@ -154,7 +154,7 @@ class RecordCodec(Generic[R]):
             raise ContractError(f"not a {topic} record: {exc!s:.300}", reason=bad) from exc
         if not 1 <= record.version <= self._version:
             if not self._version < record.version <= MAX_VERSION:
-                raise ContractError(f"no version {record.version} of a {topic} record can be", reason=bad)
+                raise ContractError(f"a {topic} record cannot have version {record.version}", reason=bad)
             raise NewerRecordError(
                 f"a {topic} record has version {record.version}, this code reads up to {self._version}: "
                 "deploy it before its writers",

@@ -72,7 +72,7 @@ class UnrecordedJournal(Free):
         if isinstance(effect, OpenPart):
             case_id = part_id(effect.part.first_case, effect.part.asset)
             return Answer(reply=PublishedReply(case_id=case_id), cost_usd=Decimal(0))
-        said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
+        said = f"a backtest cannot query the journal as of that time: {type(effect).__name__}"
         return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
 
     async def close(self) -> None:

@@ -109,11 +109,11 @@ class Freqtrade:
         wanted = {"pair": order.instrument, "side": order.side, "entry_tag": tag}
         answer = await self._ask("POST", "forceenter", wanted)
         if not isinstance(answer, dict):
-            return Result(outcome="unknown", reason="freqtrade's answer was lost")
+            return Result(outcome="unknown", reason="freqtrade's response was lost")
         if answer.get("trade_id") is None:
             return Result(outcome="refused", reason=_words(answer))
         if answer.get("enter_tag") != tag:
-            return Result(outcome="unknown", reason=f"freqtrade answered with another trade: {_words(answer)}")
+            return Result(outcome="unknown", reason=f"freqtrade returned another trade: {_words(answer)}")
         return Result(outcome="delivered", remote_id=str(answer["trade_id"]))
 
     async def _exit(self, order: Order) -> Result:
@@ -125,7 +125,7 @@ class Freqtrade:
             return Result(outcome="delivered", reason="freqtrade has no open trade of this entry")
         answer = await self._ask("POST", "forceexit", {"tradeid": there.remote_id})
         if not isinstance(answer, dict):
-            return Result(outcome="unknown", reason="freqtrade's answer was lost", remote_id=there.remote_id)
+            return Result(outcome="unknown", reason="freqtrade's response was lost", remote_id=there.remote_id)
         done = isinstance(answer.get("result"), str)
         return Result(outcome="delivered" if done else "refused", reason=_words(answer), remote_id=there.remote_id)
 

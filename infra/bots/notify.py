@@ -143,14 +143,14 @@ class _ChatAdapter:
             return Result(outcome="throttled", reason=f"no connection to {self.name} ({quoted(exc)})", wait_s=AGAIN_S)
         except Exception as exc:  # lost: it may have been sent
             words = redacted(quoted(f"{type(exc).__name__}: {exc}".rstrip(": ")))
-            return Result(outcome="unknown", reason=f"the answer of {self.name} was lost ({words})")
+            return Result(outcome="unknown", reason=f"the response of {self.name} was lost ({words})")
         return self._judged(response)
 
     def _judged(self, response: httpx.Response) -> Result:
         status, channel = response.status_code, self._channel
         reply = channel.read(_body(response))
         words = redacted(quoted(reply.words if reply else response.text, 200))
-        said = f"{self.name} answered {status} ({words})" if words else f"{self.name} answered {status}"
+        said = f"{self.name} returned {status} ({words})" if words else f"{self.name} returned {status}"
         if (status == 204 and reply is None) or (status < 300 and reply is not None and reply.done):
             return Result(outcome="delivered", remote_id=reply.remote_id if reply else None)
         asked = retry_after_s(response.headers, datetime.now(UTC))

@@ -51,7 +51,7 @@ async def _alive(address: str, who: str) -> None:
     async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=False, verify=False) as client:
         answer = await client.get(f"{address}/healthz")
     if answer.status_code != 200:
-        raise TransientError(f"the {who} answers {answer.status_code}: look at its log")
+        raise TransientError(f"the {who} returned {answer.status_code}: read its log")
 
 
 async def _member(address: KafkaAddress, group: str, of_slot: str) -> None:

@@ -163,7 +163,7 @@ class Fetcher:
         if not answer.problem:
             return answer.items
         begins = quoted(body[:80].decode("utf-8", "replace"), 80)
-        raise NotReadError(f"it answers with {answer.problem} instead of items ({begins})", _REASONS[answer.problem])
+        raise NotReadError(f"it returned {answer.problem} instead of items ({begins})", _REASONS[answer.problem])
 
     async def _answer(self, asked: ItemsAsked) -> ItemsAnswer:
         if asked.source.id not in self._slow:
@@ -241,7 +241,7 @@ def _refused(response: httpx.Response, now: datetime, *, has_key: bool) -> NotRe
     status = response.status_code
     challenged = response.headers.get("cf-mitigated") == "challenge"
     reason = "refused" if challenged else of_status(status, has_key=has_key)
-    return NotReadError(f"it answers with status {status}", reason, wait_s=retry_after_s(response.headers, now))
+    return NotReadError(f"it returned status {status}", reason, wait_s=retry_after_s(response.headers, now))
 
 
 class _GuardedResolver(AbstractResolver):
@@ -293,9 +293,7 @@ async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator
     except PermanentError as exc:
         raise NotReadError(str(exc), "not_opened") from exc
     except aiohttp.WSServerHandshakeError as exc:
-        raise NotReadError(
-            f"it answers with status {exc.status}", of_status(exc.status, has_key=bool(source.key))
-        ) from exc
+        raise NotReadError(f"it returned status {exc.status}", of_status(exc.status, has_key=bool(source.key))) from exc
     except (TransientError, aiohttp.ClientError, OSError, TimeoutError) as exc:
         said = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
         raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", "no_connection") from exc

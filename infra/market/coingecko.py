@@ -79,7 +79,7 @@ class CoinGecko:
         body = json_of(await self.source.get("/search", {"query": symbol}), self.source.service)
         coins = body.get("coins") if isinstance(body, dict) else None
         if not isinstance(coins, list):
-            raise UselessAnswerError("CoinGecko's answer has no coins; it is asked again")
+            raise UselessAnswerError("CoinGecko's response has no coins; Newsproof retries")
         ranked = [(rank, coin_id) for coin in coins if (found := _ranked(coin, symbol)) for rank, coin_id in [found]]
         return min(ranked)[1] if ranked else None
 
@@ -119,7 +119,7 @@ def _value(point: Point | None) -> Decimal | None:
 def _points(body: dict[str, Any], name: str) -> list[Point]:
     rows = body.get(name)
     if not isinstance(rows, list):
-        raise UselessAnswerError(f"CoinGecko's answer has no {name}; it is asked again")
+        raise UselessAnswerError(f"CoinGecko's response has no {name}; Newsproof retries")
     points = []
     for row in rows:
         pair = row if isinstance(row, list) and len(row) == 2 else (None, None)
@@ -127,5 +127,5 @@ def _points(body: dict[str, Any], name: str) -> list[Point]:
         if at is not None and value is not None:
             points.append(Point(at, value))
     if rows and not points:
-        raise UselessAnswerError(f"none of CoinGecko's {name} can be read; it is asked again")
+        raise UselessAnswerError(f"none of CoinGecko's {name} can be read; Newsproof retries")
     return points

@@ -79,7 +79,7 @@ class GeminiModel:
             doing="asking Gemini for its models",
             refused=lambda exc: translate_status(exc, self.model),
             useless=lambda exc: UselessAnswerError(
-                f"Gemini's answer is no list of models ({type(exc).__name__}); check GEMINI_BASE_URL"
+                f"Gemini's response is not a list of models ({type(exc).__name__}); check GEMINI_BASE_URL"
             ),
         )
 
@@ -99,8 +99,8 @@ class GeminiModel:
             doing="calling Gemini",
             refused=lambda exc: translate_status(exc, self.model),
             useless=lambda exc: UselessAnswerError(
-                f"Gemini's answer is not a generateContent response ({type(exc).__name__}); it is asked again, "
-                "check GEMINI_BASE_URL if this persists"
+                f"Gemini's response is not a generateContent response ({type(exc).__name__}); Newsproof retries. "
+                "If this persists, check GEMINI_BASE_URL"
             ),
         )
 
@@ -176,7 +176,8 @@ def read_reply(
     reason = candidate.finish_reason.value if candidate.finish_reason else "STOP"
     if reason in _REFUSALS:
         raise refused(
-            f"Gemini stopped its answer for {reason} ({candidate.finish_message or 'no further word'})", spent
+            f"Gemini stopped its response: finish reason {reason} ({candidate.finish_message or 'no further word'})",
+            spent,
         )
     parts = (candidate.content.parts if candidate.content else None) or []
     text = storable_text("".join(p.text for p in parts if p.text and not p.thought))
@@ -186,7 +187,7 @@ def read_reply(
         raise cut(effect, " and what it may think", spent)
     if reason not in {"STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"}:
         raise invalid(f"Gemini ended with {reason} ({candidate.finish_message or 'no further word'})", spent)
-    reply = checked_reply(effect, text, calls, reason.lower(), spent, who="Gemini", answer="Gemini's answer")
+    reply = checked_reply(effect, text, calls, reason.lower(), spent, who="Gemini", answer="Gemini's response")
     return Answer(reply=reply, **spent)
 
 
@@ -204,7 +205,7 @@ def _without_candidate(response: types.GenerateContentResponse, spent: dict[str,
     if feedback is not None and feedback.block_reason is not None:
         detail = feedback.block_reason_message or "no further word"
         return refused(f"Gemini blocked the prompt for {feedback.block_reason.value} ({detail})", spent)
-    return invalid("Gemini answered without a candidate", spent)
+    return invalid("Gemini's response has no candidate", spent)
 
 
 def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
         return _rate_limited(exc, said, model, now)
     if status == 408 or status >= 500:
         return TransientError(
-            f"Gemini is unavailable ({status}: {said}); it is tried again",
+            f"Gemini is unavailable ({status}: {said}); Newsproof retries",
             kind=kind_of_server_error(status),
             status=status,
             retry_after_s=_wanted_delay_s(exc, now),
@@ -161,7 +161,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
 
 def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) -> TransientError:
     if not _is_of_the_day(exc):
-        text, wait_s = f"Gemini's rate limit is reached ({said}); it is tried again later", _wanted_delay_s(exc, now)
+        text, wait_s = f"Gemini's rate limit is reached ({said}); Newsproof retries later", _wanted_delay_s(exc, now)
         return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
     # Its RetryInfo may nevertheless say a few seconds (github.com/voideditor/void/issues/557).
     return TransientError(
@@ -193,7 +193,7 @@ def _permanent(status: int, said: str, model: str) -> PermanentError:
         )
     if status < 400:
         return PermanentError(
-            f"Gemini's address answers with {status}, which is no answer of Gemini's and is not followed; "
+            f"Gemini's address returned {status}, which Gemini does not send and Newsproof does not follow; "
             "write the final address into GEMINI_BASE_URL",
             kind="not_configured",
             status=status,

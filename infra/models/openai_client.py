@@ -154,7 +154,7 @@ async def listed_models(
         raise refused(response, error_message(response, "error", "message"))
     data = json_object(response, client.service).get("data")
     if not isinstance(data, list):
-        raise UselessAnswerError(f"{client.service.name} answers with no list of models; {client.service.correct}")
+        raise UselessAnswerError(f"{client.service.name}'s response is not a list of models; {client.service.correct}")
     rows = [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
     contexts = {row["id"]: _context(row) for row in rows}
     if client.provider == "llamacpp":

@@ -177,7 +177,7 @@ class OpenAICompatibleModel:
             response = await self._client.post("/chat/completions", body, timeout_s=left_s)
             if SCRIPTED_HEADER in response.headers and self.mode == "live":
                 raise PermanentError(
-                    f"{self._client.service.address_setting} is the scripted model server, whose answers are no model's: set "
+                    f"{self._client.service.address_setting} is the scripted model server, whose responses come from no model: set "
                     "NEWSPROOF_MODE=simulated and SCRIPTED_MODEL_URL to try things out with it, or name a real endpoint",
                     kind="not_configured",
                 )

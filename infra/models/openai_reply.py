@@ -35,12 +35,12 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise invalid("the answer is no chat completion: it has no message", spent)
+        raise invalid("the response is not a chat completion: it has no message", spent)
     reason = str(choice.get("finish_reason") or "")
     if message.get("refusal"):
         raise refused(f"the model refused: {message['refusal']}", spent)
     if reason == "content_filter":
-        raise refused("the provider's filter stopped the answer", spent)
+        raise refused("the provider's filter stopped the response", spent)
     text = without_thoughts(storable_text(_text(message.get("content"))))
     calls = _calls(message, spent)
     plain = effect.forced_function is None and effect.response_schema is None
@@ -48,7 +48,7 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
         raise cut(effect, "", spent)
     if reason not in _ENDED_WELL:
         raise invalid(f"the model ended with {reason}", spent)
-    reply = checked_reply(effect, text, calls, reason or "stop", spent, who="the model", answer="the answer")
+    reply = checked_reply(effect, text, calls, reason or "stop", spent, who="the model", answer="the response")
     return Answer(reply=reply, **spent)
 
 
@@ -72,7 +72,7 @@ def _text(content: Any) -> str:
 def _calls(message: dict[str, Any], spent: dict[str, Any]) -> tuple[FunctionCall, ...]:
     listed = message.get("tool_calls") or []
     if not isinstance(listed, list):
-        raise invalid("the answer's tool_calls are no list", spent)
+        raise invalid("the response's tool_calls are not a list", spent)
     found = []
     for one in listed:
         function = one.get("function") if isinstance(one, dict) else None

@@ -75,13 +75,13 @@ def unpriced(answered_by: str) -> dict[str, Any]:
 
 def invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
     """Return the error for an unusable response that is worth a retry."""
-    return UselessAnswerError(f"{quoted(message, 400)}; it is asked again", spent=spent)
+    return UselessAnswerError(f"{quoted(message, 400)}; Newsproof retries", spent=spent)
 
 
 def cut(effect: CallModel, beside: str, spent: dict[str, Any]) -> UselessAnswerError:
     """Return the error for a response that ended at its token limit. ``beside`` says what else the limit includes."""
     text = (
-        f"the answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens{beside}; a step asks once more with "
+        f"the response to task {effect.task!r} was cut at {effect.max_output_tokens} tokens{beside}; a step asks once more with "
         f"twice as many: set MODEL_OPTIONS={effect.task}=max_output_tokens:… if that is too few, or happens often"
     )
     return UselessAnswerError(text, kind="cut", retryable=False, spent=spent)

@@ -91,7 +91,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 stream = await stream.start_tls(tls_context(), self._proxy.host, timeout)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
             raise TransientError(
-                f"the proxy {self._proxy.name} does not respond; it is tried again", kind="network"
+                f"the proxy {self._proxy.name} does not respond; Newsproof retries", kind="network"
             ) from exc
         try:
             await self._tunnel(stream, self._proxy, number, port, timeout)

@@ -57,6 +57,6 @@ class Robots:
             return False
         if status == 429:
             raise TransientError(
-                f"{origin} asks for fewer requests; it is tried again later", kind="rate_limit", status=429
+                f"{origin} asks for fewer requests; Newsproof retries later", kind="rate_limit", status=429
             )
         return body[:MAX_BYTES] if status == 200 and body else True

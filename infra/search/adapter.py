@@ -117,7 +117,7 @@ class SearchAdapter(ABC):
             _log.warning("search_results_skipped", provider=self.provider, malformed=malformed, of=len(read))
         if malformed and not kept:
             raise UselessAnswerError(
-                f"none of the {malformed} results of {self.service.name} can be read; it is asked again", spent=spent
+                f"none of the {malformed} results of {self.service.name} can be read; Newsproof retries", spent=spent
             )
         results = tuple(order(kept)[: max(1, limit)])
         cut = not self.titles_only and any(not result.content_complete for result in results)
@@ -128,7 +128,7 @@ class SearchAdapter(ABC):
 
     def _useless(self, why: str) -> UselessAnswerError:
         """Return the error for a response of another shape; ``why`` says what it is or lacks."""
-        return UselessAnswerError(f"{self.service.name}'s answer {why}; it is asked again", spent=self._spent or None)
+        return UselessAnswerError(f"{self.service.name}'s response {why}; Newsproof retries", spent=self._spent or None)
 
     @property
     def _spent(self) -> Spent:

@@ -43,7 +43,7 @@ class Pace:
         if wait > self._max_wait_s:
             raise TransientError(
                 f"{wait:.0f} s of searches wait for {self._who}, which takes one per {self._interval_s:g} s; "
-                "it is tried again later",
+                "Newsproof retries later",
                 kind="rate_limit",
                 retry_after_s=wait,
             )

@@ -112,7 +112,7 @@ def _translate(code: int, said: str) -> TransientError | PermanentError:
         return refused(_RAGFLOW, 401, f"code {code}, {said}")
     if code in _TRY_AGAIN or code >= 500:
         return TransientError(
-            f"RAGFlow failed (code {code}: {said}); it is tried again", kind="unavailable", status=code
+            f"RAGFlow failed (code {code}: {said}); Newsproof retries", kind="unavailable", status=code
         )
     if code in {102, 404} and any(word in said.lower() for word in ("dataset", "chunk", "knowledge")):
         text = (

@@ -80,7 +80,7 @@ class SearxngSearch(SearchAdapter):
         silent = body.get("unresponsive_engines")
         if not items and silent:
             raise TransientError(
-                f"none of SearXNG's engines responded ({quoted(silent, 200)}); it is tried again", kind="unavailable"
+                f"none of SearXNG's engines responded ({quoted(silent, 200)}); Newsproof retries", kind="unavailable"
             )
         return self._answer(items, _read_item, query, limit=effect.max_results)
 
@@ -88,7 +88,7 @@ class SearxngSearch(SearchAdapter):
 def _refused(response: httpx.Response) -> TransientError | PermanentError:
     if response.status_code == 403:
         text = (
-            "SearXNG answers 403: it gives no JSON; add json to search.formats in its settings.yml and restart it, "
+            "SearXNG returned 403, because it serves no JSON; add json to search.formats in its settings.yml and restart it, "
             "or take searxng off DEEP_ANALYSIS_SEARCH_PROVIDER"
         )
         return PermanentError(text, kind="not_configured", status=403)

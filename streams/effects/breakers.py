@@ -234,7 +234,7 @@ class Breaker:
         what = f"{self.provider} {self.model}".rstrip()
         return Failure(
             kind="breaker_open",
-            message=f"{what} is left alone for now, it said: {self._said}"[:600],
+            message=f"{what} is paused after failures; its last error: {self._said}"[:600],
             retryable=True,
             retry_after_s=round(self.wait_s, 3),
         )

@@ -138,7 +138,7 @@ class TextIndex(Free, Port):
                 await self.read_to_the_ends()
         except TimeoutError as exc:
             raise TransientError(
-                "the journal was not read in time for the duplicate check; it is tried again", kind="timeout"
+                "the journal was not read in time for the duplicate check; Newsproof retries", kind="timeout"
             ) from exc
         async with self.moved:
             verdict = self._claims.judge(effect.text_hash, effect.case_id)

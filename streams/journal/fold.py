@@ -42,13 +42,13 @@ def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
     env = wire.read_envelope(record.headers or ())
     if env.run_id != run_of(record.topic):
         raise ContractError(
-            f"the record is of the run {env.run_id!r}, and {record.topic} holds {run_of(record.topic)!r} alone: write it "
+            f"the record belongs to run {env.run_id!r}, but {record.topic} holds only {run_of(record.topic)!r}: write it "
             "to its own run's topic",
             reason="wrong_run",
         )
     if partitions is not None and (right := partition_of(env.case_id, partitions)) != record.partition:
         raise ContractError(
-            f"the record's case belongs to partition {right}: only there every reader looks for it",
+            f"the record's case belongs to partition {right}, and readers look for it only there",
             reason="wrong_partition",
         )
     return env

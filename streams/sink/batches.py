@@ -91,7 +91,7 @@ class SinkTable:
             except ContractError as exc:
                 bad.append((record, exc))
             except Exception as exc:  # any error in the mapping that a decodable record's values cause
-                bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
+                bad.append((record, ContractError(f"the record cannot become a row: {exc!r:.300}", reason="bad_row")))
         self._read = max(self._read, records[-1].offset)
         return ({self._table: rows} if rows else {}), bad
 
@@ -137,7 +137,7 @@ class Tables:
                     return await work()
             except TimeoutError as exc:
                 unanswered_s, within_s = within_s, next(within, within_s)
-                raise TransientError(f"{what} had no answer for {unanswered_s:g} s", kind="timeout") from exc
+                raise TransientError(f"{what} got no response for {unanswered_s:g} s", kind="timeout") from exc
 
         def wait(exc: Exception) -> None:
             self.waits_for[what] = why_not(exc, what)

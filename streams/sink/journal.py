@@ -100,7 +100,7 @@ class SinkJournal:
                 placed = self._placed(env, event, record) if fresh else None
                 made = {} if placed is None else rows_of(placed, accepted=accepted, embedded=vectors.of)
             except Exception as exc:  # any error in the mapping that a decodable record's values cause
-                bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
+                bad.append((record, ContractError(f"the record cannot become rows: {exc!r:.300}", reason="bad_row")))
                 made = {}
             if accepted:
                 self._move(env, event, record.timestamp)

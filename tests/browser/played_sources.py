@@ -15,9 +15,9 @@ from newsproof.app.source_list import listed_sources
 from streams.listening.memory import SourceCursor
 
 FAILING = (
-    ("protos", "it answers with status 404", "not_found"),
-    ("theblock", "it answers with a web page instead of items (<!DOCTYPE html><title>Just a moment...</title>)", "web_page"),
-    ("deribit-announcements", "www.deribit.com did not respond within 20 s; it is tried again", "no_connection"),
+    ("protos", "it returned status 404", "not_found"),
+    ("theblock", "it returned a web page instead of items (<!DOCTYPE html><title>Just a moment...</title>)", "web_page"),
+    ("deribit-announcements", "www.deribit.com did not respond within 20 s; Newsproof retries", "no_connection"),
 )  # fmt: skip
 
 

@@ -86,6 +86,6 @@ class GeminiEmbedder:
 
     def _useless(self, exc: Exception) -> UselessAnswerError:
         return UselessAnswerError(
-            f"Gemini's answer is not a vector of {self._dimensions} numbers ({type(exc).__name__}); "
+            f"Gemini's response is not a vector of {self._dimensions} numbers ({type(exc).__name__}); "
             f"check EMBEDDING_DIMENSIONS and {self._client.address_setting} if this persists"
         )

@@ -64,7 +64,7 @@ class OpenAICompatibleEmbedder:
             )
         except (ValueError, TypeError, KeyError) as exc:
             raise UselessAnswerError(
-                f"{self._client.service.name}'s answer is not one vector of {self._dimensions} numbers ({exc!s:.80}); check "
+                f"{self._client.service.name}'s response is not one vector of {self._dimensions} numbers ({exc!s:.80}); check "
                 f"EMBEDDING_DIMENSIONS and {self._client.service.address_setting} if this persists"
             ) from exc
 

@@ -52,4 +52,4 @@ async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
             task.result()
     if unasked:
         which = ", ".join(task.get_coro().__qualname__ for task in unasked)  # type: ignore[union-attr]
-        raise TransientError(f"{which} ended although nobody asked it to: start the service again", kind="internal")
+        raise TransientError(f"{which} ended unexpectedly: start the service again", kind="internal")

@@ -114,7 +114,7 @@ async def test_another_chain_has_what_is_locked_on_it_and_its_stablecoins() -> N
     assert (told["chain_tvl"], told["stablecoin_supply"]) == (51e9, 1.01e11)
     assert told["active_addresses"] == 480_000.0
     assert unknown(reply)["exchange_netflow"] == "coinmetrics has none of ETH"
-    assert "no source that answered has it of ETH" in unknown(reply)["mvrv"]
+    assert "no source that responded has it for ETH" in unknown(reply)["mvrv"]
 
 
 async def test_an_asset_that_nobody_covers_has_no_figures_and_says_so() -> None:

@@ -124,7 +124,7 @@ async def test_plain_text_that_was_cut_is_kept_and_says_so() -> None:
 @pytest.mark.parametrize("body", [b"<html>", {"models": 3}, {"models": [7]}])
 async def test_what_is_no_list_of_models_is_said_to_be_none(body: Any) -> None:
     async with gemini(Say(body)) as (model, _):
-        with pytest.raises(UselessAnswerError, match="no list of models"):
+        with pytest.raises(UselessAnswerError, match="not a list of models"):
             await model.listed_models()
 
 

@@ -101,10 +101,10 @@ MALFORMED_BODIES = [
             False,
             "GEMINI_API_KEY",
         ),
-        (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "tried again"),
-        (Flood(status=503), "unavailable", True, "tried again"),
+        (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "retries"),
+        (Flood(status=503), "unavailable", True, "retries"),
         (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "later"),
-        (Say({"error": "plain words"}, status=503), "unavailable", True, "tried again"),
+        (Say({"error": "plain words"}, status=503), "unavailable", True, "retries"),
         (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), "rate_limit", True, "later"),
     ],
 )

@@ -75,7 +75,7 @@ async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: st
         if how == "cancelled":
             raise asyncio.CancelledError  # as a client does that takes a cancellation of its own for its caller's
 
-    with pytest.raises(TransientError, match="ends ended although nobody asked"):
+    with pytest.raises(TransientError, match="ends ended unexpectedly"):
         await run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
     assert asked.is_set(), "the other part was stopped"
 

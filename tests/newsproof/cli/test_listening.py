@@ -75,7 +75,7 @@ def test_a_feed_is_added_in_four_lines_looked_at_and_muted(newsproof: Any, site:
     looked = {one["source"]: one for one in documents(output)}
     assert status == exits.FINDING
     assert (looked["mine"]["state"], looked["mine"]["items"]) == ("ok", 2)
-    assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it answers with status 404")
+    assert (looked["gone"]["state"], looked["gone"]["why"]) == ("backing_off", "it returned status 404")
     assert "correct `url` in sources.toml" in looked["gone"]["do"]
     output = newsproof("sources", "add", "https://nowhere.invalid/feed", "--id", "typo")[1]
     assert "typo was added and is on" in output and "nowhere.invalid cannot be resolved" in output

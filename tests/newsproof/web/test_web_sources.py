@@ -35,7 +35,7 @@ async def test_the_list_is_what_the_log_says_with_what_to_do_and_is_read_on(
             assert (mine["state"], mine["new"], mine["why"]) == ("ok", 2 + len(more), "")
             assert 29 <= mine["lag_p50_s"] <= mine["lag_p95_s"] < 300 and mine["looked_at"]
             assert (gone["state"], gone["reason"]) == ("backing_off", "not_found")
-            assert gone["why"] == "it answers with status 404" and "correct `url` in sources.toml" in gone["do"]
+            assert gone["why"] == "it returned status 404" and "correct `url` in sources.toml" in gone["do"]
         answered = await http.get("/api/v1/sources?state=backing_off&format=csv")
         assert answered.headers["content-disposition"] == 'attachment; filename="newsproof-sources.csv"'
         assert [row["id"] for row in csv.DictReader(io.StringIO(answered.text))] == ["gone"]

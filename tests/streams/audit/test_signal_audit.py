@@ -111,7 +111,7 @@ def no_signal_at_all(world: World, one: Signal, record: Any) -> dict[str, Any]:
 
 
 FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...] = (
-    (no_headers, "publisher has not written"),
+    (no_headers, "publisher did not write"),
     (a_place_that_is_empty, "no accepted event"),
     (a_place_that_publishes_nothing, "no accepted event"),
     (another_partition, "no accepted event"),
