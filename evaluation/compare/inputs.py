@@ -32,7 +32,7 @@ from evaluation.compare.run_rows import (
     visible,
 )
 from evaluation.declaration import parse_declaration
-from evaluation.prices.run_signals import read_withdrawals
+from evaluation.prices.run_signals import cases_of, read_withdrawals
 from evaluation.prices.study import BENCHMARK, BETA_DAYS, benchmark_return, betas_before, hourly, is_benchmark
 from evaluation.prices.trades import LATENCY_S, Order, TradeRules, bars_of
 from evaluation.replay.cutoffs import cutoff_of
@@ -328,9 +328,7 @@ async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
-    rows_of = (
-        f"SELECT {_COLUMNS} FROM v_run_cases WHERE run_id = {{one:String}} AND case_id IN ({_CASES[other == LIVE_RUN]})"
-    )
+    rows_of = f"SELECT {_COLUMNS} FROM {cases_of(run)} WHERE run_id = {{one:String}} AND case_id IN ({_CASES[other == LIVE_RUN]})"
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
     rows, count, about, name = await asyncio.gather(

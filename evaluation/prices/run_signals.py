@@ -27,11 +27,11 @@ ORDER BY case_id
 _REPLAYED = """
 SELECT case_id, asset, JSONExtractString(signal, 'symbol'), JSONExtractString(signal, 'venue'), action, direction, confidence,
        horizon_s, event_type, verdict, source
-FROM v_run_cases WHERE run_id = {run:String} AND repeat = {repeat:UInt16} AND has_signal
+FROM run_cases FINAL WHERE run_id = {run:String} AND repeat = {repeat:UInt16} AND has_signal
 ORDER BY case_id
 """
 _STATES = """
-SELECT status, toUInt8(max(repeat) + 1), countIf(repeat = {repeat:UInt16}) FROM v_run_cases
+SELECT status, toUInt8(max(repeat) + 1), countIf(repeat = {repeat:UInt16}) FROM %s
 WHERE run_id = {run:String} GROUP BY status ORDER BY status
 """
 _WITHDRAWN = """
@@ -79,6 +79,11 @@ class RunSignal(msgspec.Struct, frozen=True, kw_only=True):
 _NAMED = RunSignal.__struct_fields__[:-2]
 
 
+def cases_of(run_id: str) -> str:
+    """Return what holds the cases of a run, for FROM: a backtest's are in one table, and the view plans ten joins besides."""
+    return "v_run_cases" if run_id == LIVE_RUN else "run_cases FINAL"
+
+
 class RunSignals(msgspec.Struct, frozen=True, kw_only=True):
     """The signals of one repeat of a run, and how many of its cases came to which other status than ``replayed``."""
 
@@ -94,7 +99,9 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
         ConfigError: there is no such run, or it has fewer repeats.
     """
     asked = {"run": run_id, "repeat": repeat}
-    states, signals = await asyncio.gather(tables.query(_STATES, asked), _signals_of(tables, run_id, repeat, WHOLE))
+    states, signals = await asyncio.gather(
+        tables.query(_STATES % cases_of(run_id), asked), _signals_of(tables, run_id, repeat, WHOLE)
+    )
     repeats = max((int(row[1]) for row in states.rows), default=0)
     if repeats <= repeat:
         raise ConfigError(await _missing(tables, run_id, repeat, repeats))
