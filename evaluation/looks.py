@@ -96,16 +96,16 @@ async def look_at(
         TransientError: ClickHouse is unavailable.
     """
     rows = (await tables.query(_RUNS, {"runs": list(runs)})).rows
-    found = [(candidate, label, began) for label, began, changes in rows if (candidate := candidate_in(changes))]
-    if not found:
+    looks = [(candidate, label, began) for label, began, changes in rows if (candidate := candidate_in(changes))]
+    if not looks:
         return None
     given = canonical_json(options).decode()
     asked = {
         "look": content_hash((tuple(runs), given, seen)),
         "runs": list(runs),
-        "label": "; ".join(label for _, label, _ in found),
-        "candidates": sorted({candidate for candidate, _, _ in found}),
-        "began": epoch_ms(max(began for _, _, began in found)),
+        "label": "; ".join(label for _, label, _ in looks),
+        "candidates": sorted({candidate for candidate, _, _ in looks}),
+        "began": epoch_ms(max(began for _, _, began in looks)),
         "options": given,
     }
     (row,) = (await tables.query(_COUNTED.replace("{of}", _NOW), asked)).rows
@@ -121,6 +121,9 @@ def _look(row: Sequence[Any]) -> Look:
 
 def candidate_in(changes: str) -> str:
     """Return a hash of what a run changed, from the JSON in the table ``runs``: equal for equal prompts and models, "" for none."""
-    found = parse_declaration(changes)
-    changed = {"prompts": {name: prompt.hash for name, prompt in found.prompts.items()}, "models": found.models}
+    declaration = parse_declaration(changes)
+    changed = {
+        "prompts": {name: prompt.hash for name, prompt in declaration.prompts.items()},
+        "models": declaration.models,
+    }
     return content_hash(changed)[:16] if any(changed.values()) else ""

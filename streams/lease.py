@@ -88,7 +88,7 @@ class Lease:
         """
         try:
             while not stopped.is_set():
-                taking = asyncio.create_task(self._taken(), name=f"taking {self._group}")
+                taking = asyncio.create_task(self._acquire(), name=f"taking {self._group}")
                 await first_of(taking, stopped.wait())
                 if self.held and not stopped.is_set():
                     await first_of(asyncio.create_task(work()), self.lost.wait(), stopped.wait())
@@ -100,7 +100,7 @@ class Lease:
         finally:
             await self.leave()
 
-    async def _taken(self) -> None:
+    async def _acquire(self) -> None:
         await retry_while_unavailable(self.take, f"the lease {self._group}", unavailable=is_away)
 
     async def _join(self) -> None:

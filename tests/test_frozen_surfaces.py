@@ -90,7 +90,7 @@ from streams.composition import worker_of
 from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
 from streams.effects.meter import Latencies
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal.case_reading import CountedCase, JournalRecord, readable_record
 from streams.listening.listener import Listener, Options
@@ -189,7 +189,7 @@ def worker(tmp_path: Path) -> Callable[[], Worker]:
     snapshot = Snapshot(provider_mode="simulated")
     return lambda: worker_of(
         NOWHERE, Topics(), verification(), simulated_ports(), snapshot, options,
-        ending=Ending(), wake=Wake(), budget=Unlimited(),
+        ending=Ending(), wake=Wake(), budget=UnlimitedBudget(),
     )  # fmt: skip
 
 

@@ -91,19 +91,19 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
         if not self.looked_at:
             return "which model requests differ is unknown"
         others = {step: q for step, q in self.questions.items() if q.otherwise}
-        said = [
+        parts = [
             f"{step} sends a request other than the recorded one in {q.otherwise} of {q.asked} calls"
             + (f" (unknown whether because of its {_names(_wholes(self.sent[step]))})" if self.sent.get(step) else "")
             for step, q in others.items()
         ]
         never = [step for step in self.sent if step not in self.questions]
-        if not said:
-            said = [
+        if not parts:
+            parts = [
                 "every request without your prompt equals the recorded one, but the steps may use the replies differently"
             ]
         if never:
-            said.append(f"unknown for {', '.join(never)}, which no recorded case reached")
-        return f"{'; '.join(said)} ({counted(self.looked_at, 'case')} checked)"
+            parts.append(f"unknown for {', '.join(never)}, which no recorded case reached")
+        return f"{'; '.join(parts)} ({counted(self.looked_at, 'case')} checked)"
 
 
 def code_change_note(about: RunCode, *, options: str = "") -> str:
@@ -115,26 +115,26 @@ def code_change_note(about: RunCode, *, options: str = "") -> str:
     if change is None:
         return ""
     recorded, now = _versions(change.code_a), _versions(change.code_b)
-    said = f"The code has changed since the recording (recorded by {recorded}; this is {now}): {change.what}."
+    note = f"The code has changed since the recording (recorded by {recorded}; this is {now}): {change.what}."
     if not about.changed_prompts:
-        return f"{said} No prompt is changed, so a difference between this run and `live` is due to the code."
+        return f"{note} No prompt is changed, so a difference between this run and `live` is due to the code."
     return (
-        f"{said} A difference between this run and `live` is due to the code as well as your prompt. Make a baseline first: "
+        f"{note} A difference between this run and `live` is due to the code as well as your prompt. Make a baseline first: "
         f"newsproof backtest run {options}--run-id baseline"
     )
 
 
 def declarations_of(registry: Registry, prompts: Mapping[str, Prompt]) -> dict[str, dict[str, str]]:
     """Return what the steps of today's code declare to models, and the reply schemas of these prompts, by step."""
-    found: dict[str, dict[str, str]] = {}
+    by_step: dict[str, dict[str, str]] = {}
     for step in registry.steps.values():
-        said = {one.name: content_hash(one) for one in getattr(step, "declares", ())}
+        hashes = {declaration.name: content_hash(declaration) for declaration in getattr(step, "declares", ())}
         prompt = prompts.get(step.name)
         if prompt is not None and prompt.schema is not None:
-            said[f"{REPLY}{prompt.name}"] = content_hash(prompt.schema)
-        if said:
-            found[step.name] = said
-    return found
+            hashes[f"{REPLY}{prompt.name}"] = content_hash(prompt.schema)
+        if hashes:
+            by_step[step.name] = hashes
+    return by_step
 
 
 def code_change(a: RunCode, b: RunCode) -> CodeChange | None:
@@ -164,13 +164,15 @@ def _differing(a: RunCode, b: RunCode) -> dict[str, tuple[str, ...]] | None:
     if a.declarations is None or b.declarations is None:
         return None
     changed = {f"{REPLY}{name}" for name in (*a.changed_prompts, *b.changed_prompts)}
-    found = {}
+    differing = {}
     for step in dict.fromkeys((*a.declarations, *b.declarations)):
-        one, other = a.declarations.get(step, {}), b.declarations.get(step, {})
-        names = [n for n in dict.fromkeys((*one, *other)) if one.get(n) != other.get(n) and n not in changed]
+        hashes_a, hashes_b = a.declarations.get(step, {}), b.declarations.get(step, {})
+        names = [
+            n for n in dict.fromkeys((*hashes_a, *hashes_b)) if hashes_a.get(n) != hashes_b.get(n) and n not in changed
+        ]
         if names:
-            found[step] = tuple(names)
-    return found
+            differing[step] = tuple(names)
+    return differing
 
 
 def _versions(code: Sequence[str]) -> str:

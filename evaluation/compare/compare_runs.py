@@ -80,18 +80,18 @@ async def compare_runs(
     }
     # Another recording was decided by another code, too: of that nothing is to be said.
     change = None if logs else await read_code_change(tables, a, b, allow=allow_code_change)
-    how, said = _with_primary(how or Scoring(primary=""), second)
+    how, warnings = _with_primary(how or Scoring(primary=""), second)
     delayed_s = profit_horizon(how) or DAY_S
     returns = await read_returns(tables, (first, second), latency_s=latency_s, delayed_s=delayed_s)
     returns = msgspec.structs.replace(returns, truths=await read_truths(tables))
-    said += [_OTHER_LOG.format(run=visible(run), option=option_of_log(log)) for run, log in logs.items()]
-    said += [_INVENTED] if returns.invented else []
-    said += await other_models(tables, a, b)
+    warnings += [_OTHER_LOG.format(run=visible(run), option=option_of_log(log)) for run, log in logs.items()]
+    warnings += [_INVENTED] if returns.invented else []
+    warnings += await other_models(tables, a, b)
     pair_cases(first, second)  # refused before it counts as a look
     cases = {row.case_id for row in first.rows}
     truths = sorted((case_id, truth) for case_id, truth in returns.truths.items() if case_id in cases)
     usual, given = (
-        msgspec.structs.asdict(one) | {"latency_s": s} for one, s in ((Scoring(), LATENCY_S), (how, latency_s))
+        msgspec.structs.asdict(scoring) | {"latency_s": s} for scoring, s in ((Scoring(), LATENCY_S), (how, latency_s))
     )
     options = {"compare": {name: value for name, value in given.items() if value != usual[name]}}
     look = await look_at(
@@ -99,9 +99,9 @@ async def compare_runs(
     )
     if look is not None:
         how = msgspec.structs.replace(how, factor=look.factor, note=look.note)
-    found = compare(first, second, returns, how=how, differences=differences, warnings=said)
-    texts, titles = await read_texts(tables, a, b, found), await read_titles(tables, found)
-    return with_texts(_with_code_change(found, change), texts, titles)
+    comparison = compare(first, second, returns, how=how, differences=differences, warnings=warnings)
+    texts, titles = await read_texts(tables, a, b, comparison), await read_titles(tables, comparison)
+    return with_texts(_with_code_change(comparison, change), texts, titles)
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
@@ -116,18 +116,18 @@ def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
         if chosen
         else f"it declared none, so its primary metric is {PRIMARY}"
     )
-    said = f"{how.primary} was made the primary metric after the run ({meant}): a metric chosen by its result proves nothing"
-    return how, [said]
+    warning = f"{how.primary} was made the primary metric after the run ({meant}): a metric chosen by its result proves nothing"
+    return how, [warning]
 
 
-def _with_code_change(found: Comparison, change: CodeChange | None) -> Comparison:
+def _with_code_change(comparison: Comparison, change: CodeChange | None) -> Comparison:
     if change is None:
-        return found
+        return comparison
     who = "it is unknown whether other code" if change.is_unknown else "other code"
     return msgspec.structs.replace(
-        found,
-        warnings=(visible(change.text), *found.warnings),
-        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may be due to the code",
+        comparison,
+        warnings=(visible(change.text), *comparison.warnings),
+        verdict=f"{comparison.verdict}; {who} decided {change.b} than {change.a}, so a difference may be due to the code",
     )
 
 
@@ -159,7 +159,7 @@ def parse_margins(given: Sequence[str]) -> dict[str, float]:
     Raises:
         ConfigError: one is neither a number from 0 on nor ``METRIC=NUMBER`` of a metric that a gate looks at.
     """
-    found = {}
+    margins = {}
     for text in given:
         label, _, written = text.rpartition("=")
         try:
@@ -171,11 +171,11 @@ def parse_margins(given: Sequence[str]) -> dict[str, float]:
                 f"--margin {(label.strip() or text)!r:.60}: write a number from 0 on (for the primary metric) or METRIC=NUMBER, the metric "
                 f"one of {', '.join(MARGINS)}"
             )
-        found[label.strip()] = number
-    return found
+        margins[label.strip()] = number
+    return margins
 
 
-def gate_status(found: Comparison, margins: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
+def gate_status(comparison: Comparison, margins: Mapping[str, float]) -> tuple[int, tuple[str, ...]]:
     """Return the exit status of a gate, and why, a line a metric.
 
     It is open (0) only if the 95 % intervals of the primary metric, of the tail, of both metrics of truth and of coverage
@@ -184,14 +184,14 @@ def gate_status(found: Comparison, margins: Mapping[str, float]) -> tuple[int, t
 
     It does not open on cases that the ledger of looks allows no claim of. That there is a loss needs none.
     """
-    if not found.changed_texts and found.verdict.startswith("identical"):
+    if not comparison.changed_texts and comparison.verdict.startswith("identical"):
         return exits.OK, ("open: B says the same as A in every case",)
     lost, unknown, excluded = [], [], []
-    for name in ("", *(name for name in MARGINS if name != found.primary.metric)):
-        seen = next(m for m in found.metrics if name in ("", m.metric))
+    for name in ("", *(name for name in MARGINS if name != comparison.primary.metric)):
+        seen = next(m for m in comparison.metrics if name in ("", m.metric))
         unclaimed = seen.p is None and seen.low is not None and seen.verdict not in EQUAL
         margin = margins.get(name, margins.get(seen.metric, MARGINS.get(seen.metric, 0.02)))
-        least, most = _losses(seen, found)
+        least, most = _losses(seen, comparison)
         what = f"a loss of {seen.label} of more than {margin:g}{' ms' if seen.unit == 'ms' else ''}"
         if (not name and seen.verdict == "worse") or (least is not None and least > margin):
             lost.append(f"closed: {seen.label} is worse in B" if not name else f"closed: {what} is certain")
@@ -204,15 +204,15 @@ def gate_status(found: Comparison, margins: Mapping[str, float]) -> tuple[int, t
     return (exits.GATE_UNDECIDED, tuple(unknown)) if unknown else (exits.OK, tuple(excluded))
 
 
-def _losses(m: MetricResult, found: Comparison) -> tuple[float | None, float | None]:
+def _losses(m: MetricResult, comparison: Comparison) -> tuple[float | None, float | None]:
     """Return the least and the largest loss that the interval of a metric holds; None: not known. Acting less is a loss."""
     if m.verdict in EQUAL:
         # Of cases that are not measured, as many may differ as would leave none among those measured once in twenty.
-        rest = found.changed_texts and m.cases < found.comparability.aligned
+        rest = comparison.changed_texts and m.cases < comparison.comparability.aligned
         return 0.0, (None if m.unit == "ms" else 3.0 / m.cases) if rest else 0.0
     alike = {"truth_errors": "verdict_flips", "truth_brier": "confidence"}.get(m.metric, "")
-    if m.verdict == "not measured" and alike and not found.comparability.only_a + found.comparability.only_b:
-        of = next(one for one in found.metrics if one.metric == alike)
+    if m.verdict == "not measured" and alike and not comparison.comparability.only_a + comparison.comparability.only_b:
+        of = next(metric for metric in comparison.metrics if metric.metric == alike)
         return (0.0, 0.0) if of.verdict in EQUAL else (None, None)
     if m.low is None or m.high is None:
         return None, None
@@ -242,25 +242,25 @@ def parse_differences(given: Sequence[str]) -> dict[str, float]:
     Raises:
         ConfigError: one has another form.
     """
-    found = {}
+    differences = {}
     for text in given:
         label, equals, number = text.partition("=")
         try:
-            found[label.strip()] = abs(float(number))
+            differences[label.strip()] = abs(float(number))
         except ValueError:
             equals = ""
-        if not equals or not found.get(label.strip()):
+        if not equals or not differences.get(label.strip()):
             raise ConfigError(f"--difference {text!r:.60}: write METRIC=NUMBER above 0, such as profit=0.002")
-    return found
+    return differences
 
 
-def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
+def power_of(comparison: Comparison, wanted: Mapping[str, float]) -> list[Power]:
     """Return the difference that this sample can show in each tested metric, and the sample that would show ``wanted``.
 
     Raises:
         ConfigError: a wanted metric is none of the comparison's.
     """
-    tests = {m.label: m for m in found.metrics if m.role != "shown"}
+    tests = {m.label: m for m in comparison.metrics if m.role != "shown"}
     for label in wanted:
         if label not in tests:
             raise ConfigError(f"--difference {label}=…: there is no such metric; choose one of {', '.join(tests)}")

@@ -129,7 +129,7 @@ def compare(
     ]
     segments = split_by_segment(pairs, profit, how)
     aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
-    changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
+    changed = [_change(*trio) for trio in aligned if not same_text(trio[1], trio[2])]
     if changed or comparability.only_a or comparability.only_b:
         metrics = tuple(replace(m, verdict="equal") if m.verdict == "identical" else m for m in metrics)
     every = sorted(changed, key=_largest_first)
@@ -164,17 +164,19 @@ def with_texts(comparison: Comparison, texts: Texts, titles: Mapping[str, str] |
 
     def titled(changes: Iterable[Change]) -> tuple[Change, ...]:
         known = titles or {}
-        return tuple(msgspec.structs.replace(one, title=visible(known.get(one.case_id, ""))) for one in changes)
+        return tuple(
+            msgspec.structs.replace(change, title=visible(known.get(change.case_id, ""))) for change in changes
+        )
 
     with_diffs = tuple(
         msgspec.structs.replace(
-            one,
+            differing,
             diff=difference(
-                texts.get((comparison.a, one.case_id, one.repeat_a)),
-                texts.get((comparison.b, one.case_id, one.repeat_b)),
+                texts.get((comparison.a, differing.case_id, differing.repeat_a)),
+                texts.get((comparison.b, differing.case_id, differing.repeat_b)),
             ),
         )
-        for one in titled(comparison.differences)
+        for differing in titled(comparison.differences)
     )
     flips, of_verdict = titled(comparison.flips), titled(comparison.verdict_flips)
     return msgspec.structs.replace(comparison, flips=flips, verdict_flips=of_verdict, differences=with_diffs)
@@ -203,8 +205,8 @@ def _largest_first(change: Change) -> tuple[float, bool, str]:
     return (-round(abs(change.delta), 6), change.action_a == change.action_b, change.case_id)
 
 
-def _confidence(one: CaseInRun) -> float:
-    return one.confidence or 0.0  # No signal differs from 0.8 as much as a signal of 0 would.
+def _confidence(judged: CaseInRun) -> float:
+    return judged.confidence or 0.0  # No signal differs from 0.8 as much as a signal of 0 would.
 
 
 def _spend(run: RunRows) -> Spend:
@@ -233,10 +235,10 @@ def verdict_of(
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict in ("identical", "not measured") for m in metrics):
         return f"identical: B equals A in all {counted(counts.aligned, 'case')}"
-    said = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
+    alignment = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
     if alone:
-        said += f", and {alone:,} completed in one run only"
-    return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), said)))
+        alignment += f", and {alone:,} completed in one run only"
+    return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), alignment)))
 
 
 def _of_primary(m: MetricResult) -> str:
@@ -260,16 +262,16 @@ def _of_primary(m: MetricResult) -> str:
 
 
 def _of_segments(segments: Sequence[Dimension]) -> str:
-    told = []
-    for one in segments:
-        if one.differs:
+    sentences = []
+    for dimension in segments:
+        if dimension.differs:
             sides = [
-                f"{verdict} for {', '.join(visible(s.value) for s in one.segments if s.verdict == verdict)}"
+                f"{verdict} for {', '.join(visible(s.value) for s in dimension.segments if s.verdict == verdict)}"
                 for verdict in ("better", "worse")
-                if any(s.verdict == verdict for s in one.segments)
+                if any(s.verdict == verdict for s in dimension.segments)
             ]
-            told.append(f"profit differs by {one.name}" + (f" ({'; '.join(sides)})" if sides else ""))
-    return " and ".join(told)
+            sentences.append(f"profit differs by {dimension.name}" + (f" ({'; '.join(sides)})" if sides else ""))
+    return " and ".join(sentences)
 
 
 def _of_secondary(metrics: Sequence[MetricResult]) -> str:
@@ -289,8 +291,8 @@ def _span(m: MetricResult) -> str:
     return f"between {m.delta_low:+.4g} and {m.delta_high:+.4g}"
 
 
-def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
-    for run, count in ((a, found.a), (b, found.b)):
+def _warnings(a: RunRows, b: RunRows, counts: Comparability) -> Iterable[str]:
+    for run, count in ((a, counts.a), (b, counts.b)):
         name = visible(run.run_id)
         if growing := growing_warning(name, visible(run.status), run.changes):
             yield growing
@@ -312,9 +314,9 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
                 f"run {name} lacks {counted(count.missing, 'case')} of the other run (another period, another sample, or not done yet): "
                 "not compared"
             )
-    if found.other_preliminary:
+    if counts.other_preliminary:
         yield (
-            f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs: the runs differ from triage on, "
+            f"in {counted(counts.other_preliminary, 'case')} the preliminary confidence differs: the runs differ from triage on, "
             "or replay different recordings"
         )
 

@@ -27,30 +27,34 @@ from evaluation.compare.terminal import (
 from newsproof.app.sheet import Sheet, document
 
 
-def as_json(found: Comparison) -> str:
+def as_json(comparison: Comparison) -> str:
     """Return one JSON object on one line: money as strings, unmeasured values null. docs/verdict.md describes the keys."""
-    return msgspec.json.encode(found).decode() + "\n"
+    return msgspec.json.encode(comparison).decode() + "\n"
 
 
-def as_markdown(found: Comparison) -> str:
+def as_markdown(comparison: Comparison) -> str:
     """Return a Markdown document for a pull request: verdict, tables, and the diffs in fences."""
-    flips, spend = flips_sheet(found), spend_sheet(found)
+    flips, spend = flips_sheet(comparison), spend_sheet(comparison)
     parts = [
-        f"### Backtest: {_plain(found.name_a)} against {_plain(found.name_b)}",
-        f"**{_plain(found.verdict)}.**",
-        *_quoted(found.warnings),
-        f"{describe_alignment(found.comparability)}.",
-        *map(_rows, (counts_sheet(found), paths_sheet(found))),
-        f"#### {_plain(metrics_title(found))}",
-        metrics_sheet(found).markdown(_plain),
-        *map(_plain, (*metric_notes(found), *not_measured(found))),
-        _rows(segments_sheet(found)),
-        *map(_plain, segment_lines(found)),
-        _rows(calibration_sheet(found)),
+        f"### Backtest: {_plain(comparison.name_a)} against {_plain(comparison.name_b)}",
+        f"**{_plain(comparison.verdict)}.**",
+        *_quoted(comparison.warnings),
+        f"{describe_alignment(comparison.comparability)}.",
+        *map(_rows, (counts_sheet(comparison), paths_sheet(comparison))),
+        f"#### {_plain(metrics_title(comparison))}",
+        metrics_sheet(comparison).markdown(_plain),
+        *map(_plain, (*metric_notes(comparison), *not_measured(comparison))),
+        _rows(segments_sheet(comparison)),
+        *map(_plain, segment_lines(comparison)),
+        _rows(calibration_sheet(comparison)),
         f"#### {flips.title}",
         _rows(flips) or "None.",
-        f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",
-        *(part for change in found.differences for part in (_plain("  ".join(flip_row(change))), _fence(change.diff))),
+        f"#### Largest differences: {len(comparison.differences):,} of {comparison.changed_texts:,}",
+        *(
+            part
+            for change in comparison.differences
+            for part in (_plain("  ".join(flip_row(change))), _fence(change.diff))
+        ),
         f"#### {spend.title}",
         spend.markdown(_plain),
     ]
@@ -70,7 +74,7 @@ _MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W
 
 def _plain(text: str) -> str:
     # A character reference is always text: it cannot start a link, mention, image or tag, or end a table cell.
-    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", text)
+    return _MARKUP.sub(lambda mark: f"&#{ord(mark.group())};", text)
 
 
 def _fence(lines: Sequence[str]) -> str:
@@ -92,32 +96,40 @@ pre { overflow-x: auto; padding: .7rem; border: 1px solid var(--line); font-size
 """.strip()
 
 
-def as_html(found: Comparison) -> str:
+def as_html(comparison: Comparison) -> str:
     """Return the page: verdict, warnings, metrics, segments with their intervals, calibration, flips, differences, money."""
-    metrics = metrics_sheet(found)
+    metrics = metrics_sheet(comparison)
     marks = [m.verdict if m.verdict in ("better", "worse") else "" for m in metrics.items]
     parts = [
-        f"<h1>{escape(found.name_b)} against {escape(found.name_a)}</h1>",
-        f'<p class="verdict">{escape(_capital(found.verdict))}.</p>',
-        *(f'<p class="soft">A, {escape(found.name_a)}: {escape(said)}</p>' for said in (found.changes_a,) if said),
-        *(f'<p class="soft">B, {escape(found.name_b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
-        *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
+        f"<h1>{escape(comparison.name_b)} against {escape(comparison.name_a)}</h1>",
+        f'<p class="verdict">{escape(_capital(comparison.verdict))}.</p>',
+        *(
+            f'<p class="soft">A, {escape(comparison.name_a)}: {escape(changes)}</p>'
+            for changes in (comparison.changes_a,)
+            if changes
+        ),
+        *(
+            f'<p class="soft">B, {escape(comparison.name_b)}: {escape(changes)}</p>'
+            for changes in (comparison.changes_b,)
+            if changes
+        ),
+        *(f"<p>⚠ {escape(warning)}</p>" for warning in comparison.warnings),
         "<h2>What is compared</h2>",
-        f"<p>{describe_alignment(found.comparability)}.</p>",
-        counts_sheet(found).html(),
-        _titled(paths_sheet(found)),
-        f"<h2>{escape(metrics_title(found))}</h2>",
+        f"<p>{describe_alignment(comparison.comparability)}.</p>",
+        counts_sheet(comparison).html(),
+        _titled(paths_sheet(comparison)),
+        f"<h2>{escape(metrics_title(comparison))}</h2>",
         metrics.html(marks=marks),
-        *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(found), *not_measured(found))),
-        *_segments(found),
-        _titled(calibration_sheet(found)),
-        f"<h2>{escape(flips_sheet(found).title)}</h2>",
-        f"<h2>Largest differences: {len(found.differences):,} of {found.changed_texts:,}</h2>",
-        *map(_difference, found.differences),
-        _titled(spend_sheet(found)),
-        f'<p class="soft">Random signs: {found.draws:,}, seed {found.seed}.</p>',
+        *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(comparison), *not_measured(comparison))),
+        *_segments(comparison),
+        _titled(calibration_sheet(comparison)),
+        f"<h2>{escape(flips_sheet(comparison).title)}</h2>",
+        f"<h2>Largest differences: {len(comparison.differences):,} of {comparison.changed_texts:,}</h2>",
+        *map(_difference, comparison.differences),
+        _titled(spend_sheet(comparison)),
+        f'<p class="soft">Random signs: {comparison.draws:,}, seed {comparison.seed}.</p>',
     ]
-    return document(f"{found.name_b} against {found.name_a}", _STYLE, "\n".join(parts))
+    return document(f"{comparison.name_b} against {comparison.name_a}", _STYLE, "\n".join(parts))
 
 
 def _capital(text: str) -> str:
@@ -128,17 +140,17 @@ def _titled(sheet: Sheet) -> str:
     return f"<h2>{escape(sheet.title)}</h2>{sheet.html()}" if sheet.rows else ""
 
 
-def _segments(found: Comparison) -> list[str]:
-    if not found.segments:
+def _segments(comparison: Comparison) -> list[str]:
+    if not comparison.segments:
         return []
-    told = (
-        f"<li>{escape(one.name)}: "
-        f"{'differs beyond chance' if one.differs else escape(one.note) or 'does not differ beyond chance'}"
-        f"{'' if one.p_holm is None else f' (p {one.p_holm:.3f})'}</li>"
-        for one in found.segments
+    lines = (
+        f"<li>{escape(dimension.name)}: "
+        f"{'differs beyond chance' if dimension.differs else escape(dimension.note) or 'does not differ beyond chance'}"
+        f"{'' if dimension.p_holm is None else f' (p {dimension.p_holm:.3f})'}</li>"
+        for dimension in comparison.segments
     )
-    figures = segments_sheet(found, every=True).html()
-    return ["<h2>Profit by segment: B - A, with 95 % intervals</h2>", f"<ul>{''.join(told)}</ul>", figures]
+    figures = segments_sheet(comparison, every=True).html()
+    return ["<h2>Profit by segment: B - A, with 95 % intervals</h2>", f"<ul>{''.join(lines)}</ul>", figures]
 
 
 def _difference(change: Change) -> str:

@@ -74,11 +74,11 @@ def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
 def horizons_of(rows: Iterable[ComparedCase]) -> dict[tuple[str, str], set[int]]:
     """Return by case and asset the horizons that a comparison needs: each signal's own, all that another one may have, and
     :data:`HORIZONS`."""
-    found: dict[tuple[str, str], set[int]] = {}
+    horizons: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         if row.has_signal and row.asset:
-            found.setdefault((row.case_id, row.asset), {*HORIZONS, *HORIZON_S.values()}).add(row.horizon_s)
-    return found
+            horizons.setdefault((row.case_id, row.asset), {*HORIZONS, *HORIZON_S.values()}).add(row.horizon_s)
+    return horizons
 
 
 def symbols_of(
@@ -278,29 +278,29 @@ async def read_truths(tables: ClickHouse) -> dict[str, float]:
 
 async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison) -> Texts:
     """Read the signals and notes of the largest differences, for the repeats that the comparison shows."""
-    cases = [one.case_id for one in comparison.differences]
+    cases = [change.case_id for change in comparison.differences]
     if not cases:
         return {}
     sql = (
         f"SELECT run_id, case_id, repeat, signal, notes, {', '.join(_TEXT_FIELDS)} FROM v_run_cases "
         "WHERE run_id IN {runs:Array(String)} AND case_id IN {cases:Array(String)} AND has_signal"
     )
-    found = (await tables.query(sql, {"runs": [a, b], "cases": cases})).rows
+    rows = (await tables.query(sql, {"runs": [a, b], "cases": cases})).rows
     return {
         (run_id, case_id, repeat): CaseText(
             signal=signal, notes=notes, fields={name: str(v) for name, v in zip(_TEXT_FIELDS, fields, strict=True)}
         )
-        for run_id, case_id, repeat, signal, notes, *fields in found
+        for run_id, case_id, repeat, signal, notes, *fields in rows
     }
 
 
 async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, str]:
     """Return the beginning of the news, on one line, of each case that a comparison names; cases whose text is not kept are absent."""
-    named = {one.case_id for one in (*comparison.flips, *comparison.verdict_flips, *comparison.differences)}
+    named = {change.case_id for change in (*comparison.flips, *comparison.verdict_flips, *comparison.differences)}
     if not named:
         return {}
-    found = await tables.query(_TITLES, {"cases": list(named), "length": TITLE_LENGTH})
-    return {case_id: title for case_id, title in found.rows if title}
+    titles = await tables.query(_TITLES, {"cases": list(named), "length": TITLE_LENGTH})
+    return {case_id: title for case_id, title in titles.rows if title}
 
 
 async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
@@ -318,13 +318,13 @@ async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
         for step, of in by.items()
         if a in of and b in of and of[a] != of[b]
     ]
-    said = [f"other models judged: {'; '.join(other)}; a difference may be due to the model"] if other else []
+    warnings = [f"other models judged: {'; '.join(other)}; a difference may be due to the model"] if other else []
     for run, live in live_models.items():
         if unknown := sorted(name for name in live if cutoff_of(name) is None):
-            said.append(
+            warnings.append(
                 f"run {run}: the training cutoff of {', '.join(unknown)} is unknown; it may know the outcome of any case"
             )
-    return [visible(one) for one in said]
+    return [visible(warning) for warning in warnings]
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
@@ -360,14 +360,14 @@ async def _recorded_ms(tables: ClickHouse, run: str, log: str) -> dict[str, floa
     path = None if log in ("", "sample") else Path(log)
     if any((case_id, wanted) not in known for case_id, wanted, _ in reused.rows) and (path is None or path.is_file()):
         # A run of a log file replays calls that this installation never made.
-        async for one in recordings(FileSource(read_log_file(path)), lambda _id: True):
-            for call in (call for record in one.records for call in record.event.calls):
-                known.setdefault((one.case_id, call.request_hash), call.latency_ms)
-    found: dict[str, float | None] = {}
+        async for recording in recordings(FileSource(read_log_file(path)), lambda _id: True):
+            for call in (call for record in recording.records for call in record.event.calls):
+                known.setdefault((recording.case_id, call.request_hash), call.latency_ms)
+    by_case: dict[str, float | None] = {}
     for case_id, wanted, many in reused.rows:
-        before, ms = found.get(case_id, 0.0), known.get((case_id, wanted))
-        found[case_id] = None if before is None or ms is None else before + many * ms
-    return found
+        before, ms = by_case.get(case_id, 0.0), known.get((case_id, wanted))
+        by_case[case_id] = None if before is None or ms is None else before + many * ms
+    return by_case
 
 
 def _delay_ms(row: ComparedCase, recorded_ms: float | None, reused: int) -> float | None:
@@ -414,7 +414,7 @@ async def read_returns(
     asked = horizons_of(rows)
     if not asked or not imports:
         return Returns()
-    renamed = [row for one in imports for row in one.maps]
+    renamed = [row for prices in imports for row in prices.maps]
     begin = min(entry_ms(times[case_id], latency_s) for case_id, _ in asked)
     last = max(entry_ms(times[key[0]], latency_s) + 2_000 * max(horizons) for key, horizons in asked.items())
     series = await stored_bars(
@@ -425,30 +425,30 @@ async def read_returns(
         imports=imports,
     )
     markets, now_ms = Markets(series, renamed), int(time.time() * 1000)
-    within = {one.version: one.entry_within_s for one in imports}
-    found = returns_of(asked, times, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
+    within = {prices.version: prices.entry_within_s for prices in imports}
+    returns = returns_of(asked, times, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
     if delayed_s:
         once = dict.fromkeys(asked, (delayed_s,))
-        found = replace(
-            found,
+        returns = replace(
+            returns,
             own=tuple(
                 returns_of(once, own, markets, now_ms=now_ms, latency_s=latency_s, entry_within_s=within)
                 for own in own_times(times, runs)
             ),
         )
-    return replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
+    return replace(returns, invented=any(prices.source.startswith(SYNTHETIC) for prices in imports))
 
 
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
     """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
-    found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
+    times = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
     judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawals(tables))
     for case_id, knowable_ms, emitted_ms in judged.rows:
-        if case_id in found:
-            known, told = withdrawn.get(case_id, (None, None))
-            heard = known if emitted_ms is None else told
-            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=heard)
-    return found
+        if case_id in times:
+            known, told_ms = withdrawn.get(case_id, (None, None))
+            heard = known if emitted_ms is None else told_ms
+            times[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=heard)
+    return times
 
 
 async def _unknown(tables: ClickHouse, run: RunRows) -> str:

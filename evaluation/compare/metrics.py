@@ -119,7 +119,7 @@ def parse_primary(text: str) -> str:
     name, _, horizon = text.strip().partition("@")
     if text == PROFIT or horizon in WITH_HORIZON.get(name, {}).values():
         return text
-    every = ", ".join(f"{one}@{at}" for one in WITH_HORIZON for at in ("4h", "24h"))
+    every = ", ".join(f"{metric}@{at}" for metric in WITH_HORIZON for at in ("4h", "24h"))
     raise ConfigError(
         f"--primary {text!r:.40}: write {PROFIT} (at each signal's own horizon), or a metric at a horizon, such as {every}"
     )
@@ -133,26 +133,28 @@ def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tupl
     others += [profit_of(pairs, returns, how, at) for at in (DAY_S, *LONGER_S, None) if at != profit.horizon_s]
     every = [profit, tail_of(profit), *others, *terms_of_truth(pairs, returns.truths), *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in terms_of_outcomes(pairs, returns, horizon)]
-    terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
-    terms.sort(key=lambda one: one.role != "primary")
-    results = [_measured(one, pairs, how) for one in terms]
+    terms = [
+        msgspec.structs.replace(metric, role="primary") if metric.label == how.primary else metric for metric in every
+    ]
+    terms.sort(key=lambda metric: metric.role != "primary")
+    results = [_measured(metric, pairs, how) for metric in terms]
     return _judged(results), profit
 
 
 def calibration(run_id: str, judged: Sequence[tuple[str, CaseInRun | None]], returns: Returns) -> list[Calibration]:
     """Score the acted signals of one run, given with their case ids, at each horizon with outcomes."""
-    found = []
+    calibrations = []
     for horizon_s, name in HORIZONS.items():
         scored = [
             (confidence, hit)
-            for case_id, one in judged
-            if one is not None
-            for confidence, hit in hits_of(case_id, one.said, returns, horizon_s)
+            for case_id, case in judged
+            if case is not None
+            for confidence, hit in hits_of(case_id, case.signals, returns, horizon_s)
         ]
         if scored:
             parts = brier_parts([p for p, _ in scored], [hit for _, hit in scored])
-            found.append(Calibration(run_id=run_id, horizon=name, parts=parts))
-    return found
+            calibrations.append(Calibration(run_id=run_id, horizon=name, parts=parts))
+    return calibrations
 
 
 # What is measured
@@ -190,7 +192,7 @@ def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) 
     used = shares != 0.0
     scores, shares = scores[used], shares[used]
     grid = grid_of(np.array([pair.at_s for pair in pairs])[used], scores, shares, terms.block_s)
-    found = wild_bootstrap(
+    of_mean = wild_bootstrap(
         estimate,
         scores,
         shares,
@@ -200,7 +202,7 @@ def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) 
         inflation=grid.inflation,
         factor=how.factor,
     )
-    return found, grid
+    return of_mean, grid
 
 
 def _result(
@@ -223,8 +225,8 @@ def _result(
         blocks = min(ends, key=lambda end: end[0].blocks)
         sides = "" if bounded else _of_sides(terms, ends[0][1])  # at one extreme they are no finding
         unclaimed = LOOKED_AT if p is None and low.low is not None else ""
-        said = (unclaimed, _of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
-        note = "; ".join(filter(None, said))
+        notes = (unclaimed, _of_blocks(*blocks, terms.block_s), terms.remark, _of_unknown(unknown), sides)
+        note = "; ".join(filter(None, notes))
     return MetricResult(
         metric=terms.name,
         horizon=None if terms.horizon_s is None else PROFIT_HORIZONS[terms.horizon_s],
@@ -291,14 +293,14 @@ def _shown(low: Estimate, high: Estimate) -> float | None:
     return max(low.detectable, high.detectable) + high.estimate - low.estimate
 
 
-def _of_blocks(found: Estimate, grid: Grid, rule_s: int) -> str:
+def _of_blocks(estimate: Estimate, grid: Grid, rule_s: int) -> str:
     days = math.ceil(grid.length_s / DAY_S)
-    of = counted(found.blocks, "day") if days == 1 else f"{counted(found.blocks, 'block')} of {days} days"
+    of = counted(estimate.blocks, "day") if days == 1 else f"{counted(estimate.blocks, 'block')} of {days} days"
     if grid.length_s > rule_s:
         of += f" ({DEPENDENT}: correlation {grid.correlation:.2f})"
-    if found.blocks < MIN_BLOCKS:
+    if estimate.blocks < MIN_BLOCKS:
         return f"too few for a test: {of}; {MIN_BLOCKS} are needed"
-    return f"few blocks: {of}" if found.blocks < FEW_BLOCKS else ""
+    return f"few blocks: {of}" if estimate.blocks < FEW_BLOCKS else ""
 
 
 def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:

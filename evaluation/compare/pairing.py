@@ -43,7 +43,7 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
     ``no signal``. ``verdict`` is "" if no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the
     earliest repeat with the majority's ``action``; reports show its text. ``acts`` is the share of repeats that say buy or sell.
-    ``said`` holds the signals of all repeats that worked. ``delay_ms``: as :class:`ComparedCase`.
+    ``signals`` holds the signals of all repeats that worked. ``delay_ms``: as :class:`ComparedCase`.
     """
 
     case_id: str
@@ -62,7 +62,7 @@ class CaseInRun(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: float | None
     delay_ms: float | None
     missing: float
-    said: tuple[RepeatSignal, ...]
+    signals: tuple[RepeatSignal, ...]
     signal_hash: int
     notes_hash: int
 
@@ -148,8 +148,8 @@ def pair_cases(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
     both = sorted(rows_a.keys() & rows_b.keys())
     # Live judgements have a story only when some run found it.
-    told = rows_b if a.run_id == LIVE_RUN else rows_a
-    every = [_pair(told[case][0], rows_a[case], rows_b[case]) for case in both]
+    described = rows_b if a.run_id == LIVE_RUN else rows_a
+    every = [_pair(described[case][0], rows_a[case], rows_b[case]) for case in both]
     pairs = [pair for pair in every if pair.a is not None or pair.b is not None]
     aligned = [(pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     worked = [pair for pair in pairs if pair.both]
@@ -165,35 +165,35 @@ def pair_cases(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
         first_day=days[0] if days else "",
         last_day=days[-1] if days else "",
         other_preliminary=sum(
-            None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
-            for one, other in aligned
+            None not in (of_a.preliminary, of_b.preliminary) and of_a.preliminary != of_b.preliminary
+            for of_a, of_b in aligned
         ),
         transitions=tuple(Transition(path_a=x, path_b=y, cases=n) for (x, y), n in paths.most_common()),
-        a=_counts(a, b, rows_a, both, [one for one, _ in aligned]),
-        b=_counts(b, a, rows_b, both, [other for _, other in aligned]),
+        a=_counts(a, b, rows_a, both, [of_a for of_a, _ in aligned]),
+        b=_counts(b, a, rows_b, both, [of_b for _, of_b in aligned]),
     )
     if not worked:
         raise ConfigError(_why_nothing_aligns(a, b, comparability))
     return comparability, pairs
 
 
-def describe_alignment(found: Comparability) -> str:
+def describe_alignment(counts: Comparability) -> str:
     """Return the number of cases compared and their period, as text."""
-    worked = f"{found.aligned:,} of {counted(found.in_both, 'case')} completed in both runs"
-    if not found.days:
+    worked = f"{counts.aligned:,} of {counted(counts.in_both, 'case')} completed in both runs"
+    if not counts.days:
         return worked
-    period = found.first_day if found.days == 1 else f"{found.first_day} to {found.last_day}"
-    return f"{worked}: {counted(found.stories, 'story')} on {counted(found.days, 'day')}, {period} (UTC)"
+    period = counts.first_day if counts.days == 1 else f"{counts.first_day} to {counts.last_day}"
+    return f"{worked}: {counted(counts.stories, 'story')} on {counted(counts.days, 'day')}, {period} (UTC)"
 
 
-def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
+def _pair(described: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
     a, b = (average_repeats(worked, len(rows)) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
     return Pair(
-        case_id=told.case_id,
-        story_id=told.story_id or told.case_id,
-        language=told.language,
-        source=told.source,
-        at_s=told.knowable_ms / 1000.0,
+        case_id=described.case_id,
+        story_id=described.story_id or described.case_id,
+        language=described.language,
+        source=described.source,
+        at_s=described.knowable_ms / 1000.0,
         a=a,
         b=b,
         path_a=a.path if a is not None else _worst(rows_a),
@@ -203,21 +203,21 @@ def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[C
 
 def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -> CaseInRun:
     """Average the repeats of one case that worked; ``asked`` is the number of all its repeats."""
-    signals = [row for row in repeats if row.has_signal]
+    with_signal = [row for row in repeats if row.has_signal]
     action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)
-    said = tuple(map(_said, repeats))
+    signals = tuple(map(_signal_of, repeats))
     return CaseInRun(
         case_id=shown.case_id,
         event_type=shown.event_type,
         asset=shown.asset,
         action=action,
-        verdict=_most([row.verdict for row in signals]),
+        verdict=_most([row.verdict for row in with_signal]),
         path=_most([_path(row) for row in repeats]),
         repeat=shown.repeat,
-        preliminary=_mean([row.preliminary_confidence for row in signals]),
-        confidence=_mean([row.confidence for row in signals]),
-        acts=sum(one.side != 0 for one in said) / len(said),
+        preliminary=_mean([row.preliminary_confidence for row in with_signal]),
+        confidence=_mean([row.confidence for row in with_signal]),
+        acts=sum(signal.side != 0 for signal in signals) / len(signals),
         executed=sum(row.executed for row in repeats) / len(repeats),
         cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
         full_cost_usd=_mean(
@@ -226,21 +226,21 @@ def average_repeats(repeats: Sequence[ComparedCase], asked: int | None = None) -
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         delay_ms=_mean([row.delay_ms for row in repeats]),
         missing=0.0 if asked is None else 1.0 - len(repeats) / asked,
-        said=said,
+        signals=signals,
         signal_hash=shown.signal_hash,
         notes_hash=shown.notes_hash,
     )
 
 
-def same_text(one: CaseInRun, other: CaseInRun) -> bool:
+def same_text(a: CaseInRun, b: CaseInRun) -> bool:
     """Return whether two runs have the same signal and notes for a case; without a full signal, compare the notes only."""
-    said = [(j.action, j.verdict, j.confidence, j.notes_hash) for j in (one, other)]
-    if said[0] != said[1]:
+    decisions = [(j.action, j.verdict, j.confidence, j.notes_hash) for j in (a, b)]
+    if decisions[0] != decisions[1]:
         return False
-    return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
+    return not (a.signal_hash and b.signal_hash) or a.signal_hash == b.signal_hash
 
 
-def _said(row: ComparedCase) -> RepeatSignal:
+def _signal_of(row: ComparedCase) -> RepeatSignal:
     return RepeatSignal(
         side=SIDES.get(row.action, 0) if row.has_signal and ticker(row.asset) else 0,
         asset=row.asset,
@@ -250,10 +250,10 @@ def _said(row: ComparedCase) -> RepeatSignal:
 
 
 def _by_case(rows: Iterable[ComparedCase]) -> dict[str, list[ComparedCase]]:
-    found: dict[str, list[ComparedCase]] = {}
+    by_case: dict[str, list[ComparedCase]] = {}
     for row in sorted(rows, key=lambda row: row.repeat):
-        found.setdefault(row.case_id, []).append(row)
-    return found
+        by_case.setdefault(row.case_id, []).append(row)
+    return by_case
 
 
 def _worked(repeats: Sequence[ComparedCase]) -> list[ComparedCase]:
@@ -270,9 +270,9 @@ def _path(row: ComparedCase) -> str:
     return {"": "signal", "unchecked": "unchecked"}.get(row.verdict, "checked")
 
 
-def _most(said: Sequence[str]) -> str:
+def _most(words: Sequence[str]) -> str:
     # most_common keeps the order of first appearance among equals, and repeats are in order.
-    return Counter(said).most_common(1)[0][0] if said else ""
+    return Counter(words).most_common(1)[0][0] if words else ""
 
 
 def _known(cost: object, row: ComparedCase) -> float | None:
@@ -293,7 +293,7 @@ def _counts(
     aligned: Sequence[CaseInRun],
 ) -> RunCounts:
     states = {case: {row.status for row in rows[case]} for case in both}
-    did_not = Counter(_worst(rows[case]) for case, found in states.items() if "replayed" not in found)
+    did_not = Counter(_worst(rows[case]) for case, states_of_case in states.items() if "replayed" not in states_of_case)
     every = [row for case in both for row in rows[case]]
     return RunCounts(
         cases=run.cases,
@@ -301,10 +301,10 @@ def _counts(
         misses=did_not["miss"],
         failed=did_not["failed"],
         refused=did_not["refused"],
-        partly=sum("replayed" in found and len(found) > 1 for found in states.values()),
+        partly=sum("replayed" in states_of_case and len(states_of_case) > 1 for states_of_case in states.values()),
         repeats=max((len(rows[case]) for case in both), default=0),
         without_signal=sum(all(not row.has_signal for row in done) for case in both if (done := _worked(rows[case]))),
-        acted=sum(one.action in SIDES for one in aligned),
+        acted=sum(judged.action in SIDES for judged in aligned),
         look_ahead=sum(row.look_ahead for row in every),
         after_training_cutoff=len({row.case_id for row in every if row.after_training_cutoff}),
     )
@@ -315,17 +315,17 @@ def _worst(rows: Sequence[ComparedCase]) -> str:
     return next((status for status in ("failed", "miss", "refused") if status in states), "failed")
 
 
-def _why_nothing_aligns(a: RunRows, b: RunRows, found: Comparability) -> str:
-    if not found.in_both:
+def _why_nothing_aligns(a: RunRows, b: RunRows, counts: Comparability) -> str:
+    if not counts.in_both:
         return (
             f"nothing to compare: {a.run_id} has {a.cases:,} cases and {b.run_id} {b.cases:,}, but none is in both; "
             "replay the same cases (the same --from, --to and --sample) in both runs"
         )
     reasons = [
         f"{run.run_id}: {count.misses:,} misses, {count.failed:,} failed, {count.refused:,} refused"
-        for run, count in ((a, found.a), (b, found.b))
+        for run, count in ((a, counts.a), (b, counts.b))
     ]
     return (
-        f"nothing to compare: {found.in_both:,} cases are in both runs, but none completed in both ({'; '.join(reasons)}); "
+        f"nothing to compare: {counts.in_both:,} cases are in both runs, but none completed in both ({'; '.join(reasons)}); "
         "a miss is a request without a recorded reply: change a later step, or run with --on-miss live"
     )

@@ -38,13 +38,13 @@ async def read_code_change(tables: ClickHouse, a: str, b: str, *, allow: bool) -
 
 def _refusal(change: CodeChange, replayed: RunCode, baseline: str | None) -> str:
     anyway = "or add --allow-code-change; the verdict then mentions it"
-    said = f"{change.text}. A difference between them is due to the code as well as the prompt"
+    warning = f"{change.text}. A difference between them is due to the code as well as the prompt"
     if change.is_unknown:
-        return f"{said}, as far as is known: run {replayed.run_id} again, under another --run-id, {anyway}"
+        return f"{warning}, as far as is known: run {replayed.run_id} again, under another --run-id, {anyway}"
     if baseline is not None:
-        return f"{said}: compare with the baseline of its code, `newsproof backtest compare {baseline} {replayed.run_id}`, {anyway}"
+        return f"{warning}: compare with the baseline of its code, `newsproof backtest compare {baseline} {replayed.run_id}`, {anyway}"
     return (
-        f"{said}: make a baseline first, `newsproof backtest run --run-id baseline` over the same cases, and then "
+        f"{warning}: make a baseline first, `newsproof backtest run --run-id baseline` over the same cases, and then "
         f"`newsproof backtest compare baseline {replayed.run_id}`, {anyway}"
     )
 
@@ -75,8 +75,8 @@ WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat
 
 async def read_run_code(client: ClickHouse, run_id: str) -> RunCode | None:
     """Return the code that decided a run; None if the table has no such run."""
-    found = await read_runs(client, run_id)
-    return run_code_of(found[0]) if found else None
+    runs = await read_runs(client, run_id)
+    return run_code_of(runs[0]) if runs else None
 
 
 _DECLARATIONS = msgspec.json.Decoder(dict[str, dict[str, str]])

@@ -147,24 +147,24 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n")
 
 def visible(text: str) -> str:
     """Return the text on one line, with every invisible character written as ``\\u…``."""
-    return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _UNSHOWN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def changes_summary(changes: str) -> str:
     """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
-        found = msgspec.json.decode(changes, type=Declaration)
+        declaration = msgspec.json.decode(changes, type=Declaration)
     except msgspec.DecodeError:
         return visible(changes)[:MAX_LINE]
-    prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
-    models = [f"{task} by {model}" for task, model in sorted(found.models.items())]
+    prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(declaration.prompts.items())]
+    models = [f"{task} by {model}" for task, model in sorted(declaration.models.items())]
     return visible(", ".join((*prompts, *models))) or "nothing changed"
 
 
 def looks_up_misses(changes: str) -> bool:
     """Return whether a backtest looked up what was never recorded, from the JSON in the table ``runs``. A shadow looks up at the time."""
-    found = parse_declaration(changes)
-    return found.on_miss == "live" and found.watch is None
+    declaration = parse_declaration(changes)
+    return declaration.on_miss == "live" and declaration.watch is None
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:
@@ -172,10 +172,10 @@ def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:
     whole = bool(a and a.signal and b and b.signal)
     before, after = _lines(a, whole=whole), _lines(b, whole=whole)
     # Without the two file headers and the hunk positions.
-    found = [line for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:] if line[:2] != "@@"]
-    shown = [line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…" for line in found[:MAX_LINES]]
-    if len(found) > MAX_LINES:
-        shown.append(f" … and {len(found) - MAX_LINES} lines more")
+    lines = [line for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:] if line[:2] != "@@"]
+    shown = [line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…" for line in lines[:MAX_LINES]]
+    if len(lines) > MAX_LINES:
+        shown.append(f" … and {len(lines) - MAX_LINES} lines more")
     return tuple(shown)
 
 

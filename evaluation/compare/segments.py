@@ -60,7 +60,9 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True):
 def _of_a(word: str) -> Callable[[Pair], str]:
     def found(pair: Pair) -> str:
         # Without a signal in A, what B says of the case.
-        return next((said for one in (pair.a, pair.b) if one is not None and (said := getattr(one, word))), "(none)")
+        return next(
+            (value for judged in (pair.a, pair.b) if judged is not None and (value := getattr(judged, word))), "(none)"
+        )
 
     return found
 
@@ -95,14 +97,14 @@ def split_by_segment(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tupl
     x = profit.low[use]
     more = x[:, 1] - x[:, 0]
     labels = grid_of([pair.at_s for pair in chosen], more, np.full(len(more), 1 / len(more)), profit.block_s).labels
-    found = [
+    dimensions = [
         _dimension(name, [of(pair) for pair in chosen], x, labels, how)
         for name, of in DIMENSIONS.items()
         if len({of(pair) for pair in chosen}) > 1
     ]
-    measured = [n for n, one in enumerate(found) if one.p is not None]
-    corrected = dict(zip(measured, holm([found[n].p or 0.0 for n in measured]), strict=True))
-    return tuple(_with_verdicts(one, corrected.get(n)) for n, one in enumerate(found))
+    measured = [n for n, dimension in enumerate(dimensions) if dimension.p is not None]
+    corrected = dict(zip(measured, holm([dimensions[n].p or 0.0 for n in measured]), strict=True))
+    return tuple(_with_verdicts(dimension, corrected.get(n)) for n, dimension in enumerate(dimensions))
 
 
 def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how: Scoring) -> Dimension:
@@ -110,7 +112,7 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
     names = sorted(set(grouped), key=lambda value: (-grouped.count(value), value))
     number = np.array([names.index(value) for value in grouped], dtype=np.intp)
     segments = [_segment(value, x[number == n], labels[number == n], how) for n, value in enumerate(names)]
-    testable = [n for n, one in enumerate(segments) if one.blocks >= MIN_BLOCKS]
+    testable = [n for n, segment in enumerate(segments) if segment.blocks >= MIN_BLOCKS]
     inside = np.isin(number, testable)
     left_out = len(names) - len(testable)
     p = None
@@ -128,40 +130,42 @@ def _dimension(name: str, values: Sequence[str], x: Floats, labels: Labels, how:
     tests = [segments[n].p_holm for n in testable]
     tested = how.factor and name in OF_THE_NEWS
     corrected = dict(zip(testable, holm([p or 0.0 for p in tests]), strict=True)) if tested else {}
-    told = [msgspec.structs.replace(one, p_holm=corrected.get(n)) for n, one in enumerate(segments)]
-    return Dimension(name=name, differs=False, p=p, p_holm=None, note=note, segments=tuple(told))
+    corrected_segments = [
+        msgspec.structs.replace(segment, p_holm=corrected.get(n)) for n, segment in enumerate(segments)
+    ]
+    return Dimension(name=name, differs=False, p=p, p_holm=None, note=note, segments=tuple(corrected_segments))
 
 
 def _grouped(values: Sequence[str]) -> list[str]:
     """Merge all but the most frequent values into one."""
-    counts = {value: sum(one == value for one in values) for value in set(values)}
+    counts = {value: sum(other == value for other in values) for value in set(values)}
     kept = set(sorted(counts, key=lambda value: (-counts[value], value))[: MOST if len(counts) <= MOST else MOST - 1])
     return [value if value in kept else OTHER for value in values]
 
 
 def _segment(value: str, x: Floats, labels: Labels, how: Scoring) -> Segment:
-    found = mean_of(x[:, 1] - x[:, 0], labels, seed=how.seed, draws=how.draws, factor=how.factor)
+    estimate = mean_of(x[:, 1] - x[:, 0], labels, seed=how.seed, draws=how.draws, factor=how.factor)
     return Segment(
         value=value,
         cases=len(x),
-        blocks=found.blocks,
+        blocks=estimate.blocks,
         a=float(x[:, 0].mean()),
         b=float(x[:, 1].mean()),
-        delta=found.estimate,
-        low=found.low,
-        high=found.high,
-        p_holm=found.pvalue,
+        delta=estimate.estimate,
+        low=estimate.low,
+        high=estimate.high,
+        p_holm=estimate.pvalue,
         verdict="identical" if np.array_equal(x[:, 0], x[:, 1]) else "not distinguishable",
     )
 
 
-def _with_verdicts(found: Dimension, p_holm: float | None) -> Dimension:
+def _with_verdicts(dimension: Dimension, p_holm: float | None) -> Dimension:
     differs = p_holm is not None and p_holm < SIGNIFICANT
-    segments = [_judged(one) for one in found.segments] if differs else found.segments
-    return msgspec.structs.replace(found, p_holm=p_holm, differs=differs, segments=tuple(segments))
+    segments = [_judged(segment) for segment in dimension.segments] if differs else dimension.segments
+    return msgspec.structs.replace(dimension, p_holm=p_holm, differs=differs, segments=tuple(segments))
 
 
-def _judged(one: Segment) -> Segment:
-    if one.p_holm is None or one.p_holm >= SIGNIFICANT or not one.delta:
-        return one
-    return msgspec.structs.replace(one, verdict="better" if one.delta > 0 else "worse")
+def _judged(segment: Segment) -> Segment:
+    if segment.p_holm is None or segment.p_holm >= SIGNIFICANT or not segment.delta:
+        return segment
+    return msgspec.structs.replace(segment, verdict="better" if segment.delta > 0 else "worse")

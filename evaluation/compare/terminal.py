@@ -24,29 +24,31 @@ COUNTS = (
 )
 
 
-def show_table(found: Comparison) -> None:
+def show_table(comparison: Comparison) -> None:
     """Print comparability, metrics, flips, differences and spend, then the verdict."""
-    say_result(f"A = {found.name_a}{_changes(found.changes_a)}\nB = {found.name_b}{_changes(found.changes_b)}\n")
-    say_result(describe_alignment(found.comparability))
-    counts_sheet(found).print(piped=UNWRAPPED)
-    for warning in found.warnings:
+    say_result(
+        f"A = {comparison.name_a}{_changes(comparison.changes_a)}\nB = {comparison.name_b}{_changes(comparison.changes_b)}\n"
+    )
+    say_result(describe_alignment(comparison.comparability))
+    counts_sheet(comparison).print(piped=UNWRAPPED)
+    for warning in comparison.warnings:
         advise(f"! {warning}")
     say_result()
-    _print(paths_sheet(found))
-    say_result(metrics_title(found))
-    metrics_sheet(found).print(piped=UNWRAPPED)
-    for line in (*metric_notes(found), *not_measured(found)):
+    _print(paths_sheet(comparison))
+    say_result(metrics_title(comparison))
+    metrics_sheet(comparison).print(piped=UNWRAPPED)
+    for line in (*metric_notes(comparison), *not_measured(comparison)):
         advise(line)
     say_result()
-    _print(segments_sheet(found))
-    for line in segment_lines(found):
+    _print(segments_sheet(comparison))
+    for line in segment_lines(comparison):
         say_result(line)
     say_result()
-    _print(calibration_sheet(found))
-    _show_flips(found)
-    _show_differences(found)
-    spend_sheet(found).print(piped=UNWRAPPED)
-    say_result(f"\nVerdict: {found.verdict}.")
+    _print(calibration_sheet(comparison))
+    _show_flips(comparison)
+    _show_differences(comparison)
+    spend_sheet(comparison).print(piped=UNWRAPPED)
+    say_result(f"\nVerdict: {comparison.verdict}.")
 
 
 def _print(sheet: Sheet) -> None:
@@ -54,43 +56,43 @@ def _print(sheet: Sheet) -> None:
         sheet.print(piped=UNWRAPPED)
 
 
-def counts_sheet(found: Comparison) -> Sheet:
+def counts_sheet(comparison: Comparison) -> Sheet:
     """Return how many cases each run has, by what became of them."""
-    a, b = found.comparability.a, found.comparability.b
+    a, b = comparison.comparability.a, comparison.comparability.b
     rows = [(label, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, label in COUNTS]
     return Sheet(("", "A", "B"), rows, right=("A", "B"))
 
 
-def metrics_sheet(found: Comparison) -> Sheet:
+def metrics_sheet(comparison: Comparison) -> Sheet:
     """Return the measured metrics; :func:`metric_notes` are the notes that they refer to."""
     columns = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "detectable", "cases", "blocks", "verdict")
-    notes = _notes(found)
-    measured = [m for m in found.metrics if m.verdict != "not measured"]
+    notes = _notes(comparison)
+    measured = [m for m in comparison.metrics if m.verdict != "not measured"]
     return Sheet(columns, [_metric_row(m, notes) for m in measured], right=columns[1:-1], items=measured)
 
 
-def metric_notes(found: Comparison) -> list[str]:
+def metric_notes(comparison: Comparison) -> list[str]:
     """Return each note of the measured metrics once, by its number."""
-    return [f"[{number}] {note}" for note, number in _notes(found).items()]
+    return [f"[{number}] {note}" for note, number in _notes(comparison).items()]
 
 
-def _notes(found: Comparison) -> dict[str, int]:
-    every = dict.fromkeys(m.note for m in found.metrics if m.verdict != "not measured" and m.note)
+def _notes(comparison: Comparison) -> dict[str, int]:
+    every = dict.fromkeys(m.note for m in comparison.metrics if m.verdict != "not measured" and m.note)
     return {note: number for number, note in enumerate(every, 1)}
 
 
-def not_measured(found: Comparison) -> list[str]:
+def not_measured(comparison: Comparison) -> list[str]:
     """Return one line per reason why metrics were not measured, with the metrics it applies to."""
     reasons: dict[str, list[str]] = {}
-    for m in found.metrics:
+    for m in comparison.metrics:
         if m.verdict == "not measured":
             reasons.setdefault(m.note, []).append(m.label)
     return [f"Not measured: {', '.join(labels)} ({why})" for why, labels in reasons.items()]
 
 
-def metrics_title(found: Comparison) -> str:
+def metrics_title(comparison: Comparison) -> str:
     """Return the heading of the metrics, with what profit rests on."""
-    return f"Metrics (the profit of a case is capped at {found.cap:.0%}; a trade costs {found.trade_cost * 1e4:g} basis points)"
+    return f"Metrics (the profit of a case is capped at {comparison.cap:.0%}; a trade costs {comparison.trade_cost * 1e4:g} basis points)"
 
 
 def _metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
@@ -123,50 +125,58 @@ def _p(p: float | None) -> str:
     return "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def paths_sheet(found: Comparison) -> Sheet:
+def paths_sheet(comparison: Comparison) -> Sheet:
     """Return how many cases took which path in A and in B; no row if all took one path in both."""
-    every = found.comparability.transitions
-    rows = [(one.path_a, one.path_b, f"{one.cases:,}") for one in every] if len(every) > 1 else []
+    every = comparison.comparability.transitions
+    rows = (
+        [(transition.path_a, transition.path_b, f"{transition.cases:,}") for transition in every]
+        if len(every) > 1
+        else []
+    )
     return Sheet(("in A", "in B", "cases"), rows, "Paths of the cases", ("cases",))
 
 
-def segments_sheet(found: Comparison, *, every: bool = False) -> Sheet:
+def segments_sheet(comparison: Comparison, *, every: bool = False) -> Sheet:
     """Return the segments of the dimensions that differ, or of all."""
     columns = ("by", "is", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "blocks", "verdict")
     rows = [
         (
-            *(dimension.name, visible(one.value), f"{one.a:.4f}", f"{one.b:.4f}", f"{one.delta:+.4f}"),
-            "–" if one.low is None or one.high is None else f"{one.low:+.4f} … {one.high:+.4f}",
-            *(_p(one.p_holm), f"{one.cases:,}", f"{one.blocks:,}"),
-            one.verdict if dimension.differs or one.verdict == "identical" else "–",
+            *(dimension.name, visible(segment.value), f"{segment.a:.4f}", f"{segment.b:.4f}", f"{segment.delta:+.4f}"),
+            "–" if segment.low is None or segment.high is None else f"{segment.low:+.4f} … {segment.high:+.4f}",
+            *(_p(segment.p_holm), f"{segment.cases:,}", f"{segment.blocks:,}"),
+            segment.verdict if dimension.differs or segment.verdict == "identical" else "–",
         )
-        for dimension in found.segments
+        for dimension in comparison.segments
         if every or dimension.differs
-        for one in dimension.segments
+        for segment in dimension.segments
     ]
     return Sheet(columns, rows, "Profit where segments differ", columns[2:-1])
 
 
-def segment_lines(found: Comparison) -> list[str]:
+def segment_lines(comparison: Comparison) -> list[str]:
     """Return lines on the dimensions that are not shown segment by segment."""
-    same = [f"{one.name} (p {_p(one.p_holm)})" for one in found.segments if not one.differs and one.p_holm is not None]
-    untested = [one.name for one in found.segments if one.p_holm is None]
+    same = [
+        f"{dimension.name} (p {_p(dimension.p_holm)})"
+        for dimension in comparison.segments
+        if not dimension.differs and dimension.p_holm is not None
+    ]
+    untested = [dimension.name for dimension in comparison.segments if dimension.p_holm is None]
     lines = [f"Profit does not differ beyond chance (Holm) by {', '.join(same)}."] if same else []
     if untested:
         lines.append(f"Not tested: profit by {', '.join(untested)} (--format html or json shows them).")
     return lines
 
 
-def calibration_sheet(found: Comparison) -> Sheet:
+def calibration_sheet(comparison: Comparison) -> Sheet:
     """Return the calibration of each run at each horizon."""
     scores = ("brier", "reliability", "resolution", "uncertainty", "within_bins", "ece")
     columns = ("run", "after", "acted on", "Brier", *scores[1:4], "within bins", "ECE")
     rows = [
         (
-            *(visible(one.run_id), one.horizon, f"{one.parts.count:,}"),
-            *(f"{getattr(one.parts, name):.4f}" for name in scores),
+            *(visible(calibration.run_id), calibration.horizon, f"{calibration.parts.count:,}"),
+            *(f"{getattr(calibration.parts, name):.4f}" for name in scores),
         )
-        for one in found.calibration
+        for calibration in comparison.calibration
     ]
     return Sheet(columns, rows, "Calibration of signals acted on", columns[2:])
 
@@ -178,7 +188,7 @@ def figure(m: MetricResult, value: float, change: bool = False) -> str:
     return text if float(text.replace(",", "")) else text.replace("-", "+") if change else text.replace("-", "")
 
 
-def spend_sheet(found: Comparison) -> Sheet:
+def spend_sheet(comparison: Comparison) -> Sheet:
     """Return what each run spent."""
     counts = ("executed", "reused", "missed")
     columns = ("run", *counts, "spent USD", "unpriced calls", "avoided USD", "would have cost USD")
@@ -188,7 +198,7 @@ def spend_sheet(found: Comparison) -> Sheet:
             *(money(s.cost_usd, 6) if s.executed else "nothing was executed", f"{s.unpriced_calls:,}"),
             *(money(s.avoided_cost_usd, 6), money(s.would_have_cost_usd, 6)),
         )
-        for s in found.spend
+        for s in comparison.spend
     ]
     return Sheet(columns, rows, "Cost of the cases in both runs, all repeats", columns[1:])
 
@@ -201,16 +211,16 @@ def flip_row(change: Change) -> tuple[str, ...]:
     return (change.case_id[:8], change.asset, change.event_type, actions, verdicts, f"{a} → {b}", change.title)
 
 
-def flips_sheet(found: Comparison) -> Sheet:
+def flips_sheet(comparison: Comparison) -> Sheet:
     """Return the first flips, those of the action before those of the verdict alone; the title counts them all."""
-    every = (*found.flips, *(c for c in found.verdict_flips if c not in found.flips))
-    title = f"Flips: {len(found.flips):,} of the action, {len(found.verdict_flips):,} of the verdict"
+    every = (*comparison.flips, *(c for c in comparison.verdict_flips if c not in comparison.flips))
+    title = f"Flips: {len(comparison.flips):,} of the action, {len(comparison.verdict_flips):,} of the verdict"
     columns = ("case", "asset", "event type", "action", "verdict", "confidence", "news")
     return Sheet(columns, [flip_row(change) for change in every[:MAX_FLIPS]], title)
 
 
-def _show_flips(found: Comparison) -> None:
-    flips = flips_sheet(found)
+def _show_flips(comparison: Comparison) -> None:
+    flips = flips_sheet(comparison)
     if not flips.rows:
         say_result("Flips: none; every action and every verdict is the same.\n")
         return
@@ -219,12 +229,12 @@ def _show_flips(found: Comparison) -> None:
         say_result(f"Only the first {MAX_FLIPS} are shown; --format json has all.")
 
 
-def _show_differences(found: Comparison) -> None:
-    if not found.changed_texts:
+def _show_differences(comparison: Comparison) -> None:
+    if not comparison.changed_texts:
         say_result("Differences: none; every signal and every note is the same.\n")
         return
-    say_result(f"Largest differences ({len(found.differences):,} of {found.changed_texts:,})")
-    for change in found.differences:
+    say_result(f"Largest differences ({len(comparison.differences):,} of {comparison.changed_texts:,})")
+    for change in comparison.differences:
         say_result("  ".join(flip_row(change)).rstrip())
         for line in change.diff:
             say_result(f"    {line}")

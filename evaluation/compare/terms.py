@@ -113,15 +113,15 @@ def profit_of(
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     cap = np.inf if of == "profit_uncapped" else how.cap
     of_runs = (returns.own or (Returns(), Returns())) if of == "profit_delayed" else (returns, returns)
-    moves = [one.adjusted if of == "profit_adjusted" else one.held for one in of_runs]
+    moves = [returns_of_run.adjusted if of == "profit_adjusted" else returns_of_run.held for returns_of_run in of_runs]
     longest, priced, unpriced, alike = horizon_s or 0, 0, 0, 0
     without = _without_beta(pairs, returns) if of == "profit_adjusted" else {}
     for n, pair in enumerate(pairs):
         if n in without:
             continue
         runs = [
-            _RunTrades(one, _earned(pair.case_id, one, of_run.untraded, changes, horizon_s, cap, how.trade_cost))
-            for one, of_run, changes in zip((pair.a, pair.b), of_runs, moves, strict=True)
+            _RunTrades(judged, _earned(pair.case_id, judged, of_run.untraded, changes, horizon_s, cap, how.trade_cost))
+            for judged, of_run, changes in zip((pair.a, pair.b), of_runs, moves, strict=True)
         ]
         priced += any(ran.has_price for ran in runs)
         if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
@@ -129,12 +129,14 @@ def profit_of(
             counts[n] = 1.0
             continue
         unpriced += any(ran.lacks_price for ran in runs)
-        reach = max(_reach(pair, one, horizon_s, cap) for one in moves) if any(ran.gone for ran in runs) else 0.0
+        reach = (
+            max(_reach(pair, changes, horizon_s, cap) for changes in moves) if any(ran.gone for ran in runs) else 0.0
+        )
         counts[n] = 1.0
         for column, ran in enumerate(runs):
             low[n, column], high[n, column] = ran.between(cap, reach, how.trade_cost)
         if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
-            longest = max([longest, *(one.horizon_s for ran in runs for one in ran.trades if one.side)])
+            longest = max([longest, *(trade.horizon_s for ran in runs for trade in ran.trades if trade.side)])
     if not priced and (unpriced or alike or without):
         counts[:] = 0.0
     return Terms(
@@ -149,7 +151,7 @@ def profit_of(
 
 
 def _shock(pairs: Sequence[Pair], moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
-    of = {(pair.case_id, said.asset, horizon_s or said.horizon_s) for pair in pairs for said in _said(pair)}
+    of = {(pair.case_id, signal.asset, horizon_s or signal.horizon_s) for pair in pairs for signal in _signals(pair)}
     return min(max((abs(moves[key]) for key in of if key in moves), default=0.0), cap)
 
 
@@ -185,13 +187,20 @@ _NO_TRUTH = (
 def terms_of_truth(pairs: Sequence[Pair], truths: Mapping[str, float]) -> list[Terms]:
     """Judgements against truth, over the cases whose truth is known: wrong verdicts, and squared errors of the confidence."""
 
-    def wrong(one: CaseInRun) -> float | None:
-        truth = truths.get(one.case_id)
-        return None if truth is None else float(one.verdict == ("refuted" if truth else "confirmed"))
+    def wrong(judged: CaseInRun) -> float | None:
+        truth = truths.get(judged.case_id)
+        return None if truth is None else float(judged.verdict == ("refuted" if truth else "confirmed"))
 
-    def squared(one: CaseInRun) -> float | None:
-        truth, said = truths.get(one.case_id), [s.confidence for s in one.said if s.confidence is not None]
-        return None if truth is None or not said else sum((sure - truth) ** 2 for sure in said) / len(said)
+    def squared(judged: CaseInRun) -> float | None:
+        truth, confidences = (
+            truths.get(judged.case_id),
+            [s.confidence for s in judged.signals if s.confidence is not None],
+        )
+        return (
+            None
+            if truth is None or not confidences
+            else sum((sure - truth) ** 2 for sure in confidences) / len(confidences)
+        )
 
     share = (0.0, 1.0)
     return [
@@ -202,49 +211,53 @@ def terms_of_truth(pairs: Sequence[Pair], truths: Mapping[str, float]) -> list[T
 
 def _without_beta(pairs: Sequence[Pair], returns: Returns) -> dict[int, Unadjusted]:
     """Return the pairs in which an asset that a run names has no adjusted return, by their places, and why."""
-    found: dict[int, Unadjusted] = {}
+    reasons: dict[int, Unadjusted] = {}
     for n, pair in enumerate(pairs):
         for asset in sorted(_named(pair)):
             if why := returns.unadjusted.get((pair.case_id, asset)):
-                found[n] = why
-    return found
+                reasons[n] = why
+    return reasons
 
 
-def _said(pair: Pair) -> list[RepeatSignal]:
-    return [said for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None]
+def _signals(pair: Pair) -> list[RepeatSignal]:
+    return [signal for judged in (pair.a, pair.b) for signal in _trades(judged) if signal.confidence is not None]
 
 
 def _named(pair: Pair) -> set[str]:
-    return {said.asset for said in _said(pair)}
+    return {signal.asset for signal in _signals(pair)}
 
 
 def _of_prices(unpriced: int, alike: int, without: Mapping[int, Unadjusted]) -> str:
-    said = []
+    notes = []
     if without:
         reasons = ", ".join(f"{why} {many:,}" for why, many in sorted(Counter(without.values()).items()))
-        said.append(f"without {counted(len(without), 'case')} that have no beta: {reasons}")
+        notes.append(f"without {counted(len(without), 'case')} that have no beta: {reasons}")
     if unpriced:
-        said.append(
+        notes.append(
             f"{counted(unpriced, 'case')} without a price, on which the runs act differently: counted at both extremes"
         )
     if alike:
-        said.append(f"{counted(alike, 'case')} without a price, on which both runs make the same trade: difference 0")
-    return "; ".join(said)
+        notes.append(f"{counted(alike, 'case')} without a price, on which both runs make the same trade: difference 0")
+    return "; ".join(notes)
 
 
 class _RunTrades:
     """One case in one run: its trades, and the profit of each (None: it acted, and there is no price)."""
 
-    def __init__(self, one: CaseInRun | None, earned: Sequence[float | None]) -> None:
-        self.trades: tuple[RepeatSignal, ...] = () if one is None else one.said
-        self.gone = _missing(one)
+    def __init__(self, judged: CaseInRun | None, earned: Sequence[float | None]) -> None:
+        self.trades: tuple[RepeatSignal, ...] = () if judged is None else judged.signals
+        self.gone = _missing(judged)
         self._earned = earned
         self.lacks_price = any(value is None for value in earned)
-        self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
+        self.has_price = any(
+            signal.side and value is not None for signal, value in zip(self.trades, earned, strict=True)
+        )
 
     def same_trades(self, other: _RunTrades) -> bool:
         """Whether both make the same trades, so that their difference is 0 whatever the price."""
-        return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
+        return self.gone == other.gone and [signal.trade for signal in self.trades] == [
+            signal.trade for signal in other.trades
+        ]
 
     def between(self, cap: float, reach: float, cost: float) -> tuple[float, float]:
         """Return the ends of what the case earned. Not acting earns nothing, so the best of what was missed is no loss."""
@@ -256,16 +269,16 @@ class _RunTrades:
         )
 
 
-def _trades_of(one: CaseInRun | None) -> tuple[float, list[tuple[int, str, int]]]:
-    return _missing(one), [said.trade for said in _trades(one)]
+def _trades_of(judged: CaseInRun | None) -> tuple[float, list[tuple[int, str, int]]]:
+    return _missing(judged), [signal.trade for signal in _trades(judged)]
 
 
-def _trades(one: CaseInRun | None) -> tuple[RepeatSignal, ...]:
-    return () if one is None else one.said
+def _trades(judged: CaseInRun | None) -> tuple[RepeatSignal, ...]:
+    return () if judged is None else judged.signals
 
 
-def _missing(one: CaseInRun | None) -> float:
-    return 1.0 if one is None else one.missing
+def _missing(judged: CaseInRun | None) -> float:
+    return 1.0 if judged is None else judged.missing
 
 
 def _mixed(known: float, unknown: float, share: float) -> float:
@@ -275,7 +288,7 @@ def _mixed(known: float, unknown: float, share: float) -> float:
 
 def _earned(
     case_id: str,
-    one: CaseInRun | None,
+    judged: CaseInRun | None,
     untraded: Collection[tuple[str, str]],
     moves: Mapping[ReturnKey, float],
     horizon_s: int | None,
@@ -283,22 +296,22 @@ def _earned(
     cost: float,
 ) -> list[float | None]:
     """Return the profit of each repeat; None: it acted, and there is no price."""
-    found: list[float | None] = []
-    for said in _trades(one):
-        if not said.side or (case_id, said.asset) in untraded:
-            found.append(0.0)
+    earned: list[float | None] = []
+    for signal in _trades(judged):
+        if not signal.side or (case_id, signal.asset) in untraded:
+            earned.append(0.0)
             continue
-        change = moves.get((case_id, said.asset, horizon_s or said.horizon_s))
-        found.append(None if change is None else min(max(said.side * change, -cap), cap) - cost)
-    return found
+        change = moves.get((case_id, signal.asset, horizon_s or signal.horizon_s))
+        earned.append(None if change is None else min(max(signal.side * change, -cap), cap) - cost)
+    return earned
 
 
 def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
     """Return the largest move of the assets that the runs named, over all horizons of a signal; the cap if a price is missing."""
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
-    found = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
-    known = [abs(move) for move in found if move is not None]
-    return min(max(known), cap) if known and len(known) == len(found) else cap
+    found_moves = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
+    known = [abs(move) for move in found_moves if move is not None]
+    return min(max(known), cap) if known and len(known) == len(found_moves) else cap
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
@@ -313,8 +326,8 @@ def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
     return [
         _paired(pairs, "confidence", lambda o: o.confidence, "probability", bounds=share, note="no case has a signal"),
         _paired(pairs, "action_rate", lambda o: o.acts, "share", bounds=share),
-        _flips(pairs, "action_flips", lambda one: one.action),
-        _flips(pairs, "verdict_flips", lambda one: one.verdict),
+        _flips(pairs, "action_flips", lambda judged: judged.action),
+        _flips(pairs, "verdict_flips", lambda judged: judged.verdict),
         _paired(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=alike, note=why),
         _paired(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case has a fully known cost"),
         _paired(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=alike, note=why),
@@ -338,33 +351,33 @@ def _paired(
     """The mean over the cases that have the value in both runs, or in the one in which they worked."""
     low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     for n, pair in enumerate(pairs):
-        known = [0.0 if one is None else value(one) for one in (pair.a, pair.b)]
-        if any(one is None for one in known) or (also is not None and pair.both and not also[n]):
+        known = [0.0 if judged is None else value(judged) for judged in (pair.a, pair.b)]
+        if any(judged is None for judged in known) or (also is not None and pair.both and not also[n]):
             continue
         counts[n] = 1.0
-        for column, (one, found) in enumerate(zip((pair.a, pair.b), known, strict=True)):
-            low[n, column], high[n, column] = (_mixed(found or 0.0, end, _missing(one)) for end in bounds)
+        for column, (judged, measured) in enumerate(zip((pair.a, pair.b), known, strict=True)):
+            low[n, column], high[n, column] = (_mixed(measured or 0.0, end, _missing(judged)) for end in bounds)
     return Terms(name=name, unit=unit, better=better, low=low, high=high, counts=counts, note=note)
 
 
 def _flips(pairs: Sequence[Pair], name: str, word: Callable[[CaseInRun], str]) -> Terms:
     words = [(word(p.a), word(p.b)) if p.a is not None and p.b is not None else ("", "") for p in pairs]
-    use = np.array([bool(one and other) for one, other in words])
+    use = np.array([bool(word_a and word_b) for word_a, word_b in words])
     x = np.zeros((len(pairs), 2))
-    x[:, 1] = [one != other for one, other in words] & use
+    x[:, 1] = [word_a != word_b for word_a, word_b in words] & use
     counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
     note = "no case has a verdict in both: signals of schema 1 have none"
     return Terms(name=name, unit="share", better="neither", low=x, high=x, counts=counts, role="shown", note=note)
 
 
 def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
-    one, other = (
+    has_a, has_b = (
         any(o is not None and o.executed for o in side) for side in zip(*((p.a, p.b) for p in pairs), strict=True)
     )
-    if not one and not other:
+    if not has_a and not has_b:
         return "nothing was executed"
-    if not (one and other):
-        return f"nothing was executed in {'B' if one else 'A'}; full_cost compares the cost without a recording"
+    if not (has_a and has_b):
+        return f"nothing was executed in {'B' if has_a else 'A'}; full_cost compares the cost without a recording"
     if not any(alike):
         return "A and B executed different numbers of calls in every case; full_cost compares them without a recording"
     return "the price or latency of a call is unknown in every case"
@@ -378,11 +391,11 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
     hits, errors, counts = np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2))
     known = [0, 0]
     for n, pair in enumerate(pairs):
-        blind = [_blind(pair.case_id, one, returns, horizon_s) for one in (pair.a, pair.b)]
-        same = [one.trade for one in _trades(pair.a)] == [one.trade for one in _trades(pair.b)]
-        for side, one in enumerate((pair.a, pair.b)):
-            scored = [] if one is None else hits_of(pair.case_id, one.said, returns, horizon_s)
-            unknown = max(_missing(one), 0.0 if same else blind[side])
+        blind = [_blind(pair.case_id, judged, returns, horizon_s) for judged in (pair.a, pair.b)]
+        same = [signal.trade for signal in _trades(pair.a)] == [signal.trade for signal in _trades(pair.b)]
+        for side, judged in enumerate((pair.a, pair.b)):
+            scored = [] if judged is None else hits_of(pair.case_id, judged.signals, returns, horizon_s)
+            unknown = max(_missing(judged), 0.0 if same else blind[side])
             if not scored and not unknown:
                 continue
             counts[n, side] = 1.0
@@ -410,25 +423,25 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
     return [terms("hit_rate", "share", "higher", hits), terms("brier", "score", "lower", errors)]
 
 
-def _blind(case_id: str, one: CaseInRun | None, returns: Returns, horizon_s: int) -> float:
+def _blind(case_id: str, judged: CaseInRun | None, returns: Returns, horizon_s: int) -> float:
     """Return the share of repeats that acted on an asset without a price at this horizon."""
-    if one is None:
+    if judged is None:
         return 0.0
     without = [
-        said
-        for said in one.said
-        if said.side
-        and (case_id, said.asset) not in returns.untraded
-        and (case_id, said.asset, horizon_s) not in returns.held
+        signal
+        for signal in judged.signals
+        if signal.side
+        and (case_id, signal.asset) not in returns.untraded
+        and (case_id, signal.asset, horizon_s) not in returns.held
     ]
-    return len(without) / len(one.said)
+    return len(without) / len(judged.signals)
 
 
 def hits_of(case_id: str, every: Sequence[RepeatSignal], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
     """Return (confidence, hit) of each repeat that acted. A price that did not move is neither a hit nor a miss."""
-    found = []
-    for said in every:
-        move = returns.moved.get((case_id, said.asset, horizon_s)) if said.side else None
-        if move and said.confidence is not None:
-            found.append((said.confidence, float(said.side * move > 0)))
-    return found
+    hits = []
+    for signal in every:
+        move = returns.moved.get((case_id, signal.asset, horizon_s)) if signal.side else None
+        if move and signal.confidence is not None:
+            hits.append((signal.confidence, float(signal.side * move > 0)))
+    return hits

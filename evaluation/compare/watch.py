@@ -93,8 +93,8 @@ def parse_metric(written: str, cap: float = PROFIT_CAP) -> Metric:
     name, at, horizon = written.strip().partition("@")
     if name in OF_CASES and not at:
         return Metric(name=name, horizon_s=None)
-    if name == PROFIT and (found := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
-        return Metric(name=name, horizon_s=found, cap=cap)
+    if name == PROFIT and (horizon_s := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
+        return Metric(name=name, horizon_s=horizon_s, cap=cap)
     own = " A signal's own horizon may be 30 days: ten blocks would then take 600 days." if written == PROFIT else ""
     profits = ", ".join(f"{PROFIT}@{text}" for text in HORIZONS.values())
     raise ConfigError(f"--metric {written!r}: write one of {profits}, {', '.join(OF_CASES)}.{own}")
@@ -136,7 +136,9 @@ def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: Bools, unknown: Bo
     Prices come later than cases. Until those of a block are there, its cases would be those that nobody acted on.
     """
     if metric.horizon_s is not None:
-        acted = [any(said.side for one in (p.a, p.b) if one is not None for said in one.said) for p in pairs]
+        acted = [
+            any(signal.side for judged in (p.a, p.b) if judged is not None for signal in judged.signals) for p in pairs
+        ]
         measured = measured & np.array(acted) & ~unknown
     return int(blocks[measured].max(initial=0))
 
@@ -204,13 +206,13 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     rows = (await tables.query(sql, {"run": run_id})).rows
     if not rows:
         raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows the runs")
-    found = parse_declaration(rows[0][0]).watch
-    if found is None:
+    watch = parse_declaration(rows[0][0]).watch
+    if watch is None:
         raise ConfigError(
             f"run {run_id} was started without a metric to watch, and a metric chosen after a look proves nothing: start a "
             "run with `newsproof shadow --metric`, or compare this one once, at its end"
         )
-    return found
+    return watch
 
 
 async def look_at_run(tables: ClickHouse, run_id: str, watch: Watch, cap: float) -> WatchResult:
@@ -287,7 +289,7 @@ def _inflations(differences: Differences, blocks: Ints, metric: Metric) -> tuple
 
 def describe_watch(seen: WatchResult) -> str:
     """Return the verdict as a sentence, with figures."""
-    one, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
+    block, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
     if seen.low is None or seen.high is None:
         if seen.blocks < seen.first_block:
             return f"too early: {seen.blocks} of {seen.first_block} {unit}"
@@ -299,7 +301,7 @@ def describe_watch(seen: WatchResult) -> str:
     figures = (
         f"{describe_delta(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
     )
-    since = "" if seen.decided_at is None or seen.held else f" since {one} {seen.decided_at}"
+    since = "" if seen.decided_at is None or seen.held else f" since {block} {seen.decided_at}"
     held = "; not called better: one bad block would reverse it" if seen.held else ""
     return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}{held}"
 
@@ -331,5 +333,5 @@ def _stops(verdict: WatchVerdict, rule: StopWhen) -> bool:
 
 async def _received(tables: ClickHouse, run_id: str) -> dict[str, datetime]:
     sql = "SELECT case_id, min(received_at) FROM run_cases WHERE run_id = {run:String} GROUP BY case_id"
-    found = (await tables.query(sql, {"run": run_id})).rows
-    return {case_id: at if at.tzinfo else at.replace(tzinfo=UTC) for case_id, at in found}
+    rows = (await tables.query(sql, {"run": run_id})).rows
+    return {case_id: at if at.tzinfo else at.replace(tzinfo=UTC) for case_id, at in rows}

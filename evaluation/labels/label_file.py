@@ -95,11 +95,11 @@ def _json_lines(text: str) -> Iterator[Line]:
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
-                found = json.loads(line)
+                row = json.loads(line)
             except ValueError:
                 yield number, "not JSON"
                 continue
-            yield number, found if isinstance(found, dict) else "not a JSON object"
+            yield number, row if isinstance(row, dict) else "not a JSON object"
 
 
 def _csv_lines(path: Path, text: str, source: str) -> Iterator[Line]:
@@ -121,15 +121,15 @@ def _checked(path: Path, rows: list[Line], source: str) -> LabelFile:
     wrong: list[tuple[int, str]] = []
     seen: dict[tuple[str, str], int] = {}
     for number, row in rows:
-        found = row if isinstance(row, str) else _label(number, row, source)
-        if isinstance(found, Label):
-            first = seen.setdefault((found.source, found.case), number)
+        label = row if isinstance(row, str) else _label(number, row, source)
+        if isinstance(label, Label):
+            first = seen.setdefault((label.source, label.case), number)
             if first != number:
-                found = f"{found.source} already labels {found.case} in line {first}"
-        if isinstance(found, Label):
-            labels.append(found)
+                label = f"{label.source} already labels {label.case} in line {first}"
+        if isinstance(label, Label):
+            labels.append(label)
         else:
-            wrong.append((number, found))
+            wrong.append((number, label))
     if wrong:
         listed = "\n".join(f"  line {line}: {text}" for line, text in wrong[:_MAX_LISTED])
         more = f"\n  … and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
@@ -142,12 +142,12 @@ def _checked(path: Path, rows: list[Line], source: str) -> LabelFile:
 
 
 def _label(number: int, row: Mapping[str, Any], source: str) -> Label | str:
-    said = {name: _text(row.get(name)) for name in _FIELDS}
-    case, truth, by, when = said["case"], said["truth"].lower(), said["source"] or source, said["when"]
+    fields = {name: _text(row.get(name)) for name in _FIELDS}
+    case, truth, by, when = fields["case"], fields["truth"].lower(), fields["source"] or source, fields["when"]
     if not case:
         return "no case: give a case id or the external id of its news"
     if truth not in _TRUTHS:
-        return f"truth {said['truth']!r:.40} must be one of {', '.join(_TRUTHS)}"
+        return f"truth {fields['truth']!r:.40} must be one of {', '.join(_TRUTHS)}"
     if not by:
         return "no source: say who labelled the case, or give --source NAME for the whole file"
     try:
@@ -156,7 +156,7 @@ def _label(number: int, row: Mapping[str, Any], source: str) -> Label | str:
         return f"when {when!r:.40} is not a time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
     if at is not None and at.tzinfo is None:
         at = at.replace(tzinfo=UTC)
-    return Label(case=case, truth=truth, source=by, note=said["note"], labelled_at=at, line=number)
+    return Label(case=case, truth=truth, source=by, note=fields["note"], labelled_at=at, line=number)
 
 
 def _text(value: Any) -> str:
@@ -204,11 +204,11 @@ def find_cases(labels: Iterable[Label], known: Sequence[KnownCase]) -> Found:
     unknown: list[Label] = []
     ambiguous: list[tuple[Label, tuple[str, ...]]] = []
     for label in labels:
-        found = candidates(label.case)
-        if len(found) == 1:
-            matched.append((label, found[0]))
-        elif found:
-            ambiguous.append((label, found))
+        matches = candidates(label.case)
+        if len(matches) == 1:
+            matched.append((label, matches[0]))
+        elif matches:
+            ambiguous.append((label, matches))
         else:
             unknown.append(label)
     return Found(tuple(matched), tuple(unknown), tuple(ambiguous))
@@ -218,4 +218,4 @@ def _with_prefix(ids: Sequence[str], prefix: str) -> tuple[str, ...]:
     if len(prefix) < PREFIX_LENGTH:
         return ()
     start = bisect_left(ids, prefix)
-    return tuple(one for one in ids[start : start + 8] if one.startswith(prefix))
+    return tuple(id for id in ids[start : start + 8] if id.startswith(prefix))

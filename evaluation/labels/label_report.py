@@ -125,15 +125,18 @@ def _share(rows: Sequence[LabelledJudgement], holds: Callable[[LabelledJudgement
 
 
 def _score(rows: Sequence[LabelledJudgement]) -> Score:
-    said, came = np.array([row.confidence for row in rows]), np.array([float(row.truth == "true") for row in rows])
-    brier = mean_of((said - came) ** 2, _days(rows), seed=0) if rows else None
+    confidence, came = (
+        np.array([row.confidence for row in rows]),
+        np.array([float(row.truth == "true") for row in rows]),
+    )
+    brier = mean_of((confidence - came) ** 2, _days(rows), seed=0) if rows else None
     return Score(
         judgements=len(rows),
         stories=_stories(rows),
         brier=brier.estimate if brier else None,
         brier_low=max(brier.low, 0.0) if brier and brier.low is not None else None,
         brier_high=min(brier.high, 1.0) if brier and brier.high is not None else None,
-        mean_confidence=float(said.mean()) if rows else None,
+        mean_confidence=float(confidence.mean()) if rows else None,
         was_true=_share(rows, lambda row: row.truth == "true"),
     )
 
@@ -191,15 +194,15 @@ async def keep(client: ClickHouse, labels: Sequence[tuple[Label, str]]) -> dict[
 
     The labels of a source are those of its last import alone. One insert of one block: all of it is there, or nothing.
     """
-    before = {one.source: one.labels for one in await sources(client)}
+    before = {source.source: source.labels for source in await sources(client)}
     # Counted, not read from a clock: a clock that was set back must not let an older import win.
     version = int((await client.query("SELECT max(version) FROM labels")).rows[0][0]) + 1
     await client.insert(
         "labels",
         _COLUMNS,
-        [(one.source, version, case_id, one.truth, one.note, one.labelled_at) for one, case_id in labels],
+        [(label.source, version, case_id, label.truth, label.note, label.labelled_at) for label, case_id in labels],
     )
-    return {source: before[source] for source in sorted({one.source for one, _ in labels}) if source in before}
+    return {source: before[source] for source in sorted({label.source for label, _ in labels}) if source in before}
 
 
 async def sources(client: ClickHouse) -> list[LabelSource]:

@@ -23,7 +23,7 @@ DRAWS = 1_999
 _DAY_MS, _MINUTE_MS = 86_400_000, 60_000
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """A figure over the events that have a price ``minutes`` from the base, with its 95 % interval by random signs of blocks of time.
 
     A block is a UTC day, or twice the offset where that is more; ``low`` and ``high`` are None below six of them. ``value``
@@ -44,13 +44,13 @@ class Quantile(msgspec.Struct, frozen=True, kw_only=True):
     least: float
     most: float
     events: int
-    returns: tuple[Measured, ...]
+    returns: tuple[Measurement, ...]
 
 
 class ConfidenceStudy(msgspec.Struct, frozen=True, kw_only=True):
     """Of raw or of abnormal returns: the information coefficient at each horizon, and the quantiles, the lowest first."""
 
-    coefficients: tuple[Measured, ...] = ()
+    coefficients: tuple[Measurement, ...] = ()
     quantiles: tuple[Quantile, ...] = ()
 
 
@@ -64,7 +64,7 @@ def confidence_study(
         return ConfidenceStudy()
     coefficients, edges = [], np.quantile(confidence[used], np.arange(1, QUANTILES) / QUANTILES)
     group = np.searchsorted(edges, confidence, side="left")
-    of_group: dict[int, list[Measured]] = {int(one): [] for one in np.unique(group[used])}
+    of_group: dict[int, list[Measurement]] = {int(quantile): [] for quantile in np.unique(group[used])}
     for n in ahead:
         minutes = offsets_min[n]
         priced = used & ~np.isnan(directed[:, n])
@@ -73,14 +73,16 @@ def confidence_study(
         coefficients.append(
             measured(minutes, brought, at_ms[priced], seed)
             if brought.size
-            else Measured(minutes=minutes, events=signed.size)
+            else Measurement(minutes=minutes, events=signed.size)
         )
-        for one, found in of_group.items():
-            found.append(measured(minutes, directed[used & (group == one), n], at_ms[used & (group == one)], seed))
+        for quantile, measurements in of_group.items():
+            measurements.append(
+                measured(minutes, directed[used & (group == quantile), n], at_ms[used & (group == quantile)], seed)
+            )
     quantiles = (
-        Quantile(least=float(inside.min()), most=float(inside.max()), events=inside.size, returns=tuple(found))
-        for one, found in of_group.items()
-        for inside in (confidence[used & (group == one)],)
+        Quantile(least=float(inside.min()), most=float(inside.max()), events=inside.size, returns=tuple(measurements))
+        for quantile, measurements in of_group.items()
+        for inside in (confidence[used & (group == quantile)],)
     )
     return ConfidenceStudy(coefficients=tuple(coefficients), quantiles=tuple(quantiles))
 
@@ -103,18 +105,18 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[inverse])
 
 
-def measured(minutes: int, values: Floats, at_ms: Ints, seed: int) -> Measured:
+def measured(minutes: int, values: Floats, at_ms: Ints, seed: int) -> Measurement:
     """Return the mean of the values with its interval. ``at_ms``: the base of each; NaN is no observation."""
     there = ~np.isnan(values)
     if not there.any():
-        return Measured(minutes=minutes)
+        return Measurement(minutes=minutes)
     blocks = at_ms[there] // max(_DAY_MS, 2 * abs(minutes) * _MINUTE_MS)
-    found = mean_of(values[there], np.unique(blocks, return_inverse=True)[1].astype(np.intp), seed=seed, draws=DRAWS)
-    return Measured(
+    estimate = mean_of(values[there], np.unique(blocks, return_inverse=True)[1].astype(np.intp), seed=seed, draws=DRAWS)
+    return Measurement(
         minutes=minutes,
         events=int(there.sum()),
-        blocks=found.blocks,
-        value=found.estimate,
-        low=found.low,
-        high=found.high,
+        blocks=estimate.blocks,
+        value=estimate.estimate,
+        low=estimate.low,
+        high=estimate.high,
     )

@@ -68,11 +68,11 @@ def series_figures(equity: Sequence[DayEquity], capital: Decimal) -> SeriesFigur
     returns = np.diff(held) / held[:-1] if (held > 0.0).all() else np.empty(0)
     names = SeriesFigures.__struct_fields__[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = {
+        figures = {
             name: getattr(library, name)(returns, **({} if name in _OF_A_DAY else {"annualization": DAYS_A_YEAR}))
             if returns.size
             else math.nan
             for name in names
         }
-    known = {name: float(value) if math.isfinite(value) else None for name, value in found.items()}
+    known = {name: float(value) if math.isfinite(value) else None for name, value in figures.items()}
     return SeriesFigures(days=len(equity), **known)

@@ -84,12 +84,12 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> dict[str, int]:
         """How many signals have no trade, by reason."""
-        return dict(Counter(one.reason for one in self.not_traded).most_common())
+        return dict(Counter(order.reason for order in self.not_traded).most_common())
 
     @property
     def exits(self) -> dict[str, int]:
         """How many trades ended for which reason."""
-        return dict(Counter(one.exit_reason for one in self.trades).most_common())
+        return dict(Counter(trade.exit_reason for trade in self.trades).most_common())
 
 
 class MarkedTrade(msgspec.Struct, frozen=True):
@@ -104,31 +104,31 @@ def mark_trade(
     order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int, within_s: Within | None = None
 ) -> MarkedTrade | NoTrade:
     """Trade one signal as :func:`trade_of` does, and mark it at each bar; its market's bars are not needed any more then."""
-    found = trade_of(order, series, rules, now_ms=now_ms, within_s=within_s)
-    if isinstance(found, NoTrade) or series is None:
-        return found if isinstance(found, NoTrade) else NoTrade(order=order, reason="no_symbol")
-    bars = slice(found.first, found.last + 1)
+    trade = trade_of(order, series, rules, now_ms=now_ms, within_s=within_s)
+    if isinstance(trade, NoTrade) or series is None:
+        return trade if isinstance(trade, NoTrade) else NoTrade(order=order, reason="no_symbol")
+    bars = slice(trade.first, trade.last + 1)
     opens = np.asarray(series.opens[bars], dtype=np.float64)
-    entry, quantity = float(found.entry_price), float(found.quantity)
-    fee = float(found.fees) * entry / (entry + float(found.exit_price))  # each fill pays by its own value
+    entry, quantity = float(trade.entry_price), float(trade.quantity)
+    fee = float(trade.fees) * entry / (entry + float(trade.exit_price))  # each fill pays by its own value
     value = np.rint((order.side * quantity * (opens - entry) - fee) * 100).astype(np.int64)
-    value[-1] = _cents(found.profit)
-    return MarkedTrade(found, np.asarray(series.times_ms[bars], dtype=np.int64), np.diff(value, prepend=0))
+    value[-1] = _cents(trade.profit)
+    return MarkedTrade(trade, np.asarray(series.times_ms[bars], dtype=np.int64), np.diff(value, prepend=0))
 
 
-def ledger_of(found: Iterable[MarkedTrade | NoTrade], *, capital: Decimal, seed: int = 0) -> Ledger:
+def ledger_of(marked: Iterable[MarkedTrade | NoTrade], *, capital: Decimal, seed: int = 0) -> Ledger:
     """Return the ledger of these trades and of the signals without one. ``capital`` (dollars) is above 0; ``seed`` draws the interval."""
-    every = list(found)
+    every = list(marked)
     made = sorted(
-        (one for one in every if isinstance(one, MarkedTrade)),
-        key=lambda one: (one.trade.entry_at_ms, one.trade.order.case_id),
+        (trade for trade in every if isinstance(trade, MarkedTrade)),
+        key=lambda trade: (trade.trade.entry_at_ms, trade.trade.order.case_id),
     )
-    trades = tuple(one.trade for one in made)
+    trades = tuple(trade.trade for trade in made)
     times, cents = equity_curve(made, capital)
     equity = _by_day(times, cents)
     return Ledger(
         trades=trades,
-        not_traded=tuple(one for one in every if isinstance(one, NoTrade)),
+        not_traded=tuple(trade for trade in every if isinstance(trade, NoTrade)),
         equity=equity,
         figures=_figures(trades, cents, equity, capital=capital, seed=seed),
     )
@@ -138,9 +138,9 @@ def equity_curve(trades: Sequence[MarkedTrade], capital: Decimal) -> tuple[Whole
     """Return the times (ms, rising) at which the account changes, from the first entry on, and its balance then, in cents."""
     if not trades:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    times, places = np.unique(np.concatenate([one.times for one in trades]), return_inverse=True)
+    times, places = np.unique(np.concatenate([trade.times for trade in trades]), return_inverse=True)
     by_time = np.zeros(len(times), np.int64)
-    np.add.at(by_time, places, np.concatenate([one.cents for one in trades]))
+    np.add.at(by_time, places, np.concatenate([trade.cents for trade in trades]))
     return times, np.cumsum(by_time) + _cents(capital)
 
 

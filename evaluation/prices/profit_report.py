@@ -83,16 +83,16 @@ async def profit_of(
     """
     prices = await StoredPrices.opened(tables)
     read = await read_signals(tables, run_id, repeat)
-    acted = [one for one in read.signals if one.action in _SIDES]
-    now_ms, found, synthetic = int(time.time() * 1000), list[MarkedTrade | NoTrade](), 0
+    acted = [signal for signal in read.signals if signal.action in _SIDES]
+    now_ms, marked, synthetic = int(time.time() * 1000), list[MarkedTrade | NoTrade](), 0
     async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
         for signal in signals:
             series = markets.of(signal.judged)
-            one = mark_trade(_order(signal), series, rules, now_ms=now_ms, within_s=prices.within_s)
-            found.append(one)
-            if isinstance(one, MarkedTrade) and series is not None and series.imports:
-                synthetic += series.imports[one.trade.first] in prices.synthetic
-    ledger = ledger_of(found, capital=capital, seed=seed)
+            trade = mark_trade(_order(signal), series, rules, now_ms=now_ms, within_s=prices.within_s)
+            marked.append(trade)
+            if isinstance(trade, MarkedTrade) and series is not None and series.imports:
+                synthetic += series.imports[trade.trade.first] in prices.synthetic
+    ledger = ledger_of(marked, capital=capital, seed=seed)
     every: list[Trade | NoTrade] = [*ledger.trades, *ledger.not_traded]
     return ProfitReport(
         run_id=run_id,
@@ -124,32 +124,32 @@ def _order(signal: RunSignal) -> Order:
     )
 
 
-def _row(found: Trade | NoTrade) -> TradeRow:
-    order = found.order
+def _row(trade: Trade | NoTrade) -> TradeRow:
+    order = trade.order
     row = TradeRow(
         case_id=order.case_id,
         asset=order.asset,
         action="buy" if order.side == 1 else "sell",
         confidence=order.confidence,
         emitted_at=_time(order.emitted_at_ms),
-        status="traded" if isinstance(found, Trade) else found.reason,
+        status="traded" if isinstance(trade, Trade) else trade.reason,
     )
-    if isinstance(found, NoTrade):
+    if isinstance(trade, NoTrade):
         return row
     return msgspec.structs.replace(
         row,
-        symbol=found.symbol,
-        venue=found.venue,
-        stake=found.stake,
-        quantity=_DIGITS.plus(found.quantity),
-        entry_at=_time(found.entry_at_ms),
-        entry_price=_DIGITS.plus(found.entry_price),
-        exit_at=_time(found.exit_at_ms),
-        exit_price=_DIGITS.plus(found.exit_price),
-        exit_reason=found.exit_reason,
-        fees=found.fees,
-        profit=found.profit,
-        profit_share=round(found.profit_share, 6),
+        symbol=trade.symbol,
+        venue=trade.venue,
+        stake=trade.stake,
+        quantity=_DIGITS.plus(trade.quantity),
+        entry_at=_time(trade.entry_at_ms),
+        entry_price=_DIGITS.plus(trade.entry_price),
+        exit_at=_time(trade.exit_at_ms),
+        exit_price=_DIGITS.plus(trade.exit_price),
+        exit_reason=trade.exit_reason,
+        fees=trade.fees,
+        profit=trade.profit,
+        profit_share=round(trade.profit_share, 6),
     )
 
 
@@ -159,33 +159,33 @@ def _time(at_ms: int) -> datetime:
 
 def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
     figures, reasons = ledger.figures, ledger.reasons
-    said = []
+    warnings = []
     if synthetic:
-        said.append(
+        warnings.append(
             f"{counted(synthetic, 'trade')} on synthetic prices, which do not depend on the news: they only show that the computation works"
         )
     if read.unfinished:
         states = ", ".join(f"{n:,} {status}" for status, n in read.unfinished.items())
-        said.append(f"cases of the run without a signal to trade: {states}; their profit is not counted")
+        warnings.append(f"cases of the run without a signal to trade: {states}; their profit is not counted")
     if left := reasons.get("no_exit", 0):
-        said.append(
+        warnings.append(
             f"{counted(left, 'trade')} without an exit price (no_exit) are not counted: import bars that reach their exits"
         )
     if ended := ledger.exits.get("ended", 0):
-        said.append(
+        warnings.append(
             f"{counted(ended, 'trade')} whose market ended (ended): valued at its last close, which a trader may not "
             "have got"
         )
     if figures.exposure_max > 1:
-        said.append(
+        warnings.append(
             f"up to {figures.exposure_max:.1f} times the capital was at stake at once: "
             "the excess is borrowed, and its interest is not deducted"
         )
     if figures.sharpe is not None and figures.days < FEW_DAYS:
-        said.append(
+        warnings.append(
             f"{figures.days} days: a Sharpe ratio of so few says little (standard error {figure_text(figures.sharpe_error)})"
         )
-    return said
+    return warnings
 
 
 def _verdict(figures: Figures, capital: Decimal) -> str:

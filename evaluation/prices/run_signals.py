@@ -125,19 +125,19 @@ async def live_signals(tables: ClickHouse, period: Period) -> list[RunSignal]:
 async def _signals_of(tables: ClickHouse, run_id: str, repeat: int, period: Period) -> list[RunSignal]:
     asked = {"run": run_id, "repeat": repeat, **period.bounds}
     live = run_id == LIVE_RUN
-    found, withdrawn = await asyncio.gather(tables.query(_LIVE if live else _REPLAYED, asked), read_withdrawals(tables))
+    rows, withdrawn = await asyncio.gather(tables.query(_LIVE if live else _REPLAYED, asked), read_withdrawals(tables))
     if live:
-        timing = {row[0]: row[-2:] for row in found.rows}
+        timing = {row[0]: row[-2:] for row in rows.rows}
     else:
-        timing = {one.case_id: (one.entry_from_ms, one.emitted_at_ms) for one in await judged_cases(tables)}
+        timing = {case.case_id: (case.entry_from_ms, case.emitted_at_ms) for case in await judged_cases(tables)}
 
     def signal(row: Sequence[Any]) -> RunSignal:
         from_ms, was_live = timing[row[0]]
-        known, told = withdrawn.get(row[0], (None, None))
+        known, told_ms = withdrawn.get(row[0], (None, None))
         values = dict(zip(_NAMED, row, strict=False))
-        return RunSignal(**values, from_ms=from_ms, withdrawn_ms=told if was_live else known)
+        return RunSignal(**values, from_ms=from_ms, withdrawn_ms=told_ms if was_live else known)
 
-    return [signal(row) for row in found.rows]
+    return [signal(row) for row in rows.rows]
 
 
 async def read_withdrawals(tables: ClickHouse) -> dict[str, tuple[int, int]]:
@@ -146,7 +146,7 @@ async def read_withdrawals(tables: ClickHouse) -> dict[str, tuple[int, int]]:
     Unix milliseconds. Nobody could act on live news before bots had it. Withdrawals became known in the world, so every
     run has those of the journal.
     """
-    return {case_id: (known, told) for case_id, known, told in (await tables.query(_WITHDRAWN)).rows}
+    return {case_id: (known, told_ms) for case_id, known, told_ms in (await tables.query(_WITHDRAWN)).rows}
 
 
 async def _missing(tables: ClickHouse, run_id: str, repeat: int, repeats: int) -> str:
@@ -165,10 +165,10 @@ class StoredPrices:
     def __init__(self, tables: ClickHouse, imports: Sequence[PriceImport]) -> None:
         self._tables = tables
         self._imports = imports
-        self._maps: tuple[Renaming, ...] = tuple(row for one in imports for row in one.maps)
-        self.synthetic = frozenset(one.version for one in imports if one.source.startswith("synthetic"))
+        self._maps: tuple[Renaming, ...] = tuple(row for prices in imports for row in prices.maps)
+        self.synthetic = frozenset(prices.version for prices in imports if prices.source.startswith("synthetic"))
         """Imports of invented prices."""
-        self.within_s = {one.version: one.entry_within_s for one in imports}
+        self.within_s = {prices.version: prices.entry_within_s for prices in imports}
         """By how much an entry may be late, by import."""
 
     @classmethod
@@ -195,9 +195,9 @@ class StoredPrices:
         """Yield the signals by the markets that can measure them, with their bars from ``before_ms`` before the first of
         them to ``after_ms`` after the last (None: to their end). One group's bars are in memory at a time."""
         groups: dict[tuple[str, ...], list[RunSignal]] = {}
-        for one in signals:
-            groups.setdefault(wanted_symbols(one.judged, self._maps), []).append(one)
+        for signal in signals:
+            groups.setdefault(wanted_symbols(signal.judged, self._maps), []).append(signal)
         for symbols, of_group in groups.items():
-            times = [one.from_ms for one in of_group]
+            times = [signal.from_ms for signal in of_group]
             until_ms = NO_END_MS if after_ms is None else max(times) + after_ms
             yield await self.read(symbols, min(times) - before_ms, until_ms), of_group

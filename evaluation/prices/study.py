@@ -60,8 +60,8 @@ def hourly(series: PriceSeries, benchmark: PriceSeries) -> Hourly:
 def bars_from(times: Ints, at_ms: Ints, late_ms: int | Ints) -> Ints:
     """Return the index of the first bar from each time on, or -1 if it comes later than ``late_ms``."""
     place = np.searchsorted(times, at_ms)
-    found = times[np.minimum(place, len(times) - 1)]
-    return np.where((found >= at_ms) & (found - at_ms <= late_ms), place, -1)
+    opened_at = times[np.minimum(place, len(times) - 1)]
+    return np.where((opened_at >= at_ms) & (opened_at - at_ms <= late_ms), place, -1)
 
 
 def benchmark_return(benchmark: PriceSeries, begin_ms: Ints, end_ms: Ints) -> Floats:
@@ -189,11 +189,11 @@ def event_paths(
     ``within_s``: by how much the base may be late, also by import."""
     side = np.array([event.side if directed else 1 for event in events])
     if series is None:
-        return ["no_symbol" if one else "neutral" for one in side]
+        return ["no_symbol" if acted else "neutral" for acted in side]
     times = np.asarray(series.times_ms, dtype=np.int64)
     at = np.array([event.at_ms for event in events])
     late = np.array(
-        [within_s[one] for one in series.imports] if isinstance(within_s, Mapping) else [within_s] * len(times)
+        [within_s[version] for version in series.imports] if isinstance(within_s, Mapping) else [within_s] * len(times)
     )
     base = bars_from(times, at, (late * 1000).astype(np.int64)[np.minimum(np.searchsorted(times, at), len(times) - 1)])
     bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
@@ -203,15 +203,15 @@ def event_paths(
     if benchmark is not None and why == "no_beta":
         beta = betas_before(hourly(series, benchmark), times[base])
         abnormal = raw - (side * beta)[:, None] * benchmark_return(benchmark, times[base][:, None], times[bars])
-    found: list[EventPath | LeftOut] = []
+    paths: list[EventPath | LeftOut] = []
     for n, event in enumerate(events):
         if not side[n]:
-            found.append("neutral")
+            paths.append("neutral")
         elif base[n] < 0:
-            found.append("no_price")
+            paths.append("no_price")
         else:
-            found.append(EventPath(event, int(base[n]), raw[n], why if np.isnan(beta[n]) else abnormal[n]))
-    return found
+            paths.append(EventPath(event, int(base[n]), raw[n], why if np.isnan(beta[n]) else abnormal[n]))
+    return paths
 
 
 def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:
@@ -220,7 +220,7 @@ def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:
 
 
 def study_of(
-    found: Iterable[EventPath | LeftOut],
+    events: Iterable[EventPath | LeftOut],
     *,
     dimensions: Sequence[str],
     seed: int = 0,
@@ -229,8 +229,8 @@ def study_of(
 ) -> Study:
     """Return mean curves with their bands over all events and by the value in each dimension, of ``most`` groups of each at
     most. ``seed`` draws the bands. ``directed``: the paths are in the direction of each claim."""
-    every = list(found)
-    paths = [one for one in every if isinstance(one, EventPath)]
+    every = list(events)
+    paths = [event for event in every if isinstance(event, EventPath)]
     groups = [_group("all", "", paths, seed)] if paths else []
     smaller = 0
     for dimension in dimensions:
@@ -243,8 +243,8 @@ def study_of(
     return Study(
         events=len(every),
         measured=len(paths),
-        left_out=dict(Counter(one for one in every if isinstance(one, str)).most_common()),
-        raw_only=dict(Counter(one.abnormal for one in paths if isinstance(one.abnormal, str)).most_common()),
+        left_out=dict(Counter(reason for reason in every if isinstance(reason, str)).most_common()),
+        raw_only=dict(Counter(path.abnormal for path in paths if isinstance(path.abnormal, str)).most_common()),
         groups=tuple(groups),
         smaller_groups=smaller,
         by_confidence=_by_confidence(paths, "raw", seed, directed=directed),

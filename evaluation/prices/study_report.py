@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from evaluation.prices.confidence_study import Measured
+from evaluation.prices.confidence_study import Measurement
 from evaluation.prices.run_signals import RunSignal, StoredPrices, live_signals, read_signals
 from evaluation.prices.study import (
     BENCHMARK,
@@ -87,9 +87,9 @@ async def study_report(
         signals = (await read_signals(tables, run_id, repeat)).signals
     else:
         signals = await live_signals(tables, period)
-    found: list[EventPath | LeftOut] = []
+    event_list: list[EventPath | LeftOut] = []
     synthetic = 0
-    around = [one.from_ms for one in signals] or [0]
+    around = [dated.from_ms for dated in signals] or [0]
     of_benchmark = tuple(f"{BENCHMARK}/{quote}" for quote in DOLLARS)
     benchmarks = await prices.read(of_benchmark, min(around) - _BEFORE_MS, max(around) + _AFTER_MS)
     async for markets, group in prices.by_market(signals, before_ms=_BEFORE_MS, after_ms=_AFTER_MS):
@@ -99,11 +99,11 @@ async def study_report(
             of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
         for series, benchmark, events in of_pair.values():
             paths = event_paths(events, series, benchmark, directed=directed, within_s=prices.within_s)
-            found += paths
+            event_list += paths
             if series is not None and series.imports:
                 synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
     # In a thread, for a page is served meanwhile.
-    study = await asyncio.to_thread(study_of, found, dimensions=by, seed=seed, most=most, directed=directed)
+    study = await asyncio.to_thread(study_of, event_list, dimensions=by, seed=seed, most=most, directed=directed)
     return StudyReport(
         run_id=run_id,
         directed=directed,
@@ -137,35 +137,37 @@ def _event(signal: RunSignal) -> StudyEvent:
 
 
 def _warnings(study: Study, synthetic: int) -> list[str]:
-    said = []
+    warnings = []
     if synthetic:
-        said.append(
+        warnings.append(
             f"{counted(synthetic, 'event')} on synthetic prices, which do not depend on the news: they only show that the computation works"
         )
     days = study.groups[0].days if study.groups else 0
     if 0 < days < MIN_BLOCKS:
-        said.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_BLOCKS}")
+        warnings.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_BLOCKS}")
     if study.measured and study.raw_only.get("no_beta", 0) == study.measured:
-        said.append(f"no abnormal returns: no event has bars of its market and of {BENCHMARK} over the days before it")
-    return said
+        warnings.append(
+            f"no abnormal returns: no event has bars of its market and of {BENCHMARK} over the days before it"
+        )
+    return warnings
 
 
 def counts_in_words(report: StudyReport, name: str = "") -> list[str]:
     """Return sentences on how many signals of the run (by ``name``, else its id) were measured, and why others were not."""
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
-    said = [
+    sentences = [
         f"Event study of {name or report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
         "from the entry"
     ]
     for what, counts in (("Not measured", study.left_out), ("Raw return only", study.raw_only)):
         if counts:
-            said.append(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
+            sentences.append(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
     if study.smaller_groups:
-        said.append(
+        sentences.append(
             f"{counted(study.smaller_groups, 'smaller group')} not shown: newsproof backtest study {report.run_id}"
         )
-    return said
+    return sentences
 
 
 GROUP_COLUMNS = ("", "group", "events", "days", *map(offset, SHOWN_MIN))
@@ -182,29 +184,34 @@ def study_sheets(study: Study, returns: Returns) -> list[Sheet]:
 
 
 def _confidence_sheets(study: Study, returns: Returns) -> Iterator[Sheet]:
-    found = study.by_confidence if returns == "raw" else study.abnormal_by_confidence
-    if not found.quantiles:
+    by_confidence = study.by_confidence if returns == "raw" else study.abnormal_by_confidence
+    if not by_confidence.quantiles:
         return
     columns = ("after", "events", "blocks", "coefficient", "95 % interval")
     title = f"Information coefficient: rank correlation of signed confidence with the {returns} return"
     decay = [
-        (offset(one.minutes), f"{one.events:,}", f"{one.blocks:,}", *_coefficient(one)) for one in found.coefficients
+        (offset(coefficient.minutes), f"{coefficient.events:,}", f"{coefficient.blocks:,}", *_coefficient(coefficient))
+        for coefficient in by_confidence.coefficients
     ]
     yield Sheet(columns, decay, title, columns[1:])
     shown = ("confidence", "events", *(offset(minutes) for minutes in SHOWN_MIN if minutes > 0))
     rows = [
-        (f"{one.least:.2f} … {one.most:.2f}", f"{one.events:,}",
-         *(_cell(m.value, m.low, m.high, m.events, one.events) for m in one.returns if m.minutes in SHOWN_MIN))
-        for one in found.quantiles
+        (f"{quantile.least:.2f} … {quantile.most:.2f}", f"{quantile.events:,}",
+         *(_cell(m.value, m.low, m.high, m.events, quantile.events) for m in quantile.returns if m.minutes in SHOWN_MIN))
+        for quantile in by_confidence.quantiles
     ]  # fmt: skip
     yield Sheet(shown, rows, f"By confidence: {returns} return in the claim's direction", shown[1:])
 
 
-def _coefficient(one: Measured) -> tuple[str, str]:
-    if one.value is None:
+def _coefficient(measurement: Measurement) -> tuple[str, str]:
+    if measurement.value is None:
         return "–", "–"
-    band = "too few days" if one.low is None or one.high is None else f"{one.low:+.3f} … {one.high:+.3f}"
-    return f"{one.value:+.3f}", band
+    band = (
+        "too few days"
+        if measurement.low is None or measurement.high is None
+        else f"{measurement.low:+.3f} … {measurement.high:+.3f}"
+    )
+    return f"{measurement.value:+.3f}", band
 
 
 POINT_COLUMNS = ("dimension", "group", "group_events", "group_days", *Point.__struct_fields__)
@@ -252,7 +259,7 @@ def _cell(mean: float | None, low: float | None, high: float | None, events: int
     return f"{mean:+.2%}{'' if events == of else f' ({events:,})'}\n{band}"
 
 
-def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
+def drawn_study(report: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
     """Return the study as SVG, a panel for each group."""
     curves = [
         Curve(
@@ -260,7 +267,7 @@ def drawn_study(found: StudyReport, returns: Returns, on: Canvas = WIDE) -> str:
             events_of(group, returns),
             [CurvePoint(point.minutes, *band_of(point, returns)) for point in group.points],
         )
-        for group in found.study.groups
+        for group in report.study.groups
     ]
     return study_panels(curves, title=f"Mean {returns} return around the signal", on=on)
 
@@ -273,17 +280,17 @@ def _name(group: Group, on: Canvas) -> str:
 
 async def study_section(tables: ClickHouse, run_id: str) -> str:
     """Return the study of a run by verdict as a section of HTML, or a section that says why there is none."""
-    found = await study_or_why_not(tables, run_id, ("verdict",))
+    report = await study_or_why_not(tables, run_id, ("verdict",))
     heading = "How prices moved around the signals"
-    if isinstance(found, str):
-        return f"<section><h2>{heading}</h2><p>{escape(found)}</p></section>"
+    if isinstance(report, str):
+        return f"<section><h2>{heading}</h2><p>{escape(report)}</p></section>"
     drawn = []
     for returns in TITLES:
-        for number, sheet in enumerate(study_sheets(found.study, returns)):
+        for number, sheet in enumerate(study_sheets(report.study, returns)):
             drawing = (
-                f"<h3>{escape(sheet.title)}</h3>{figure(partial(drawn_study, found, returns))}" if not number else ""
+                f"<h3>{escape(sheet.title)}</h3>{figure(partial(drawn_study, report, returns))}" if not number else ""
             )
             drawn.append(f"{drawing}{folded(sheet)}")
-    said = "".join(f"<p>{escape(one)}</p>" for one in counts_in_words(found))
-    notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in found.warnings)
-    return f"<section><h2>{heading}</h2>{said}{notes}{''.join(drawn)}</section>"
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in counts_in_words(report))
+    notes = "".join(f'<p class="note">{escape(warning)}</p>' for warning in report.warnings)
+    return f"<section><h2>{heading}</h2>{paragraphs}{notes}{''.join(drawn)}</section>"

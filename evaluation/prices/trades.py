@@ -135,10 +135,10 @@ def trade_of(
         return NoTrade(order=order, reason="no_stake")
     if series.symbol.partition("/")[2].partition(":")[0] not in DOLLARS:
         return NoTrade(order=order, reason="other_currency")
-    found = bars_of(order, series, rules, now_ms, within_s)
-    if isinstance(found, str):
-        return NoTrade(order=order, reason=found)
-    first, last, price, reason = found
+    bars = bars_of(order, series, rules, now_ms, within_s)
+    if isinstance(bars, str):
+        return NoTrade(order=order, reason=bars)
+    first, last, price, reason = bars
     entry = _fill(_exact(series.opens[first]), order.side, rules)
     leave = _fill(price, -order.side, rules)
     quantity = stake / entry

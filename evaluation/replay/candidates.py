@@ -51,8 +51,8 @@ def _prompt(name: str, wanted: str) -> Prompt:
     if not known:
         names = ", ".join(sorted({p.name for p in all_prompts()}))
         raise ConfigError(f"there is no prompt {name!r}: write one of {names}")
-    if found := next((p for p in known if p.version == wanted.removeprefix("v")), None):
-        return found
+    if version := next((p for p in known if p.version == wanted.removeprefix("v")), None):
+        return version
     path = Path(wanted)
     if path.suffix != ".md" and not path.exists():
         versions = ", ".join(f"v{p.version}" for p in known)

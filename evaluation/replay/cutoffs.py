@@ -30,8 +30,8 @@ def cutoffs() -> tuple[Cutoff, ...]:
 def cutoff_of(model: str) -> datetime | None:
     """Return the end (UTC) of a model's training data, or None when the table does not list the model."""
     name = model.rpartition("/")[2].lower()
-    found = next((c for c in cutoffs() if name.startswith(c.model)), None)
-    return None if found is None else datetime.combine(found.cutoff, time.max, UTC)
+    entry = next((c for c in cutoffs() if name.startswith(c.model)), None)
+    return None if entry is None else datetime.combine(entry.cutoff, time.max, UTC)
 
 
 def known_to_training(models: Iterable[str | None], at: datetime) -> bool:

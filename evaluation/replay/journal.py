@@ -91,10 +91,10 @@ class Stories:
                     self._spans[theirs] = min(times), max(times)
 
     def _compare(self, case_id: str, asset: str, story: Story) -> None:
-        told = self._told.setdefault((asset, key_of(story)), deque(maxlen=COMPARED))
-        same = (o for o, other in told if compared(story, other, self.at[case_id] - self.at[o]) == "same")
+        reports = self._told.setdefault((asset, key_of(story)), deque(maxlen=COMPARED))
+        same = (o for o, other in reports if compared(story, other, self.at[case_id] - self.at[o]) == "same")
         self._join(case_id, [next(same, None)])
-        told.append((case_id, story))
+        reports.append((case_id, story))
 
 
 _STORY_EVENTS = frozenset(

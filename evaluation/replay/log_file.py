@@ -83,16 +83,16 @@ def read_log_file(path: Path | None = None) -> LogFile:
 
 async def pack_journal(address: KafkaAddress, topics: Topics) -> bytes:
     """Return the journal, its snapshots and signals as the bytes of a log file."""
-    found: list[LogRecord] = []
+    lines: list[LogRecord] = []
     partitions = 0
     for name in TOPICS:
         topic = f"{topics.prefix}{name}"
         bounds = await offsets_of(address, topic)
         partitions = len(bounds) if name == "cases" else partitions
         async for _, records in read_range(address, bounds):
-            found += [_text_of(r, name) for r in records]
-    found.sort(key=lambda r: (TOPICS.index(r.topic), r.partition, r.offset))
-    return packed(found, partitions)
+            lines += [_text_of(r, name) for r in records]
+    lines.sort(key=lambda r: (TOPICS.index(r.topic), r.partition, r.offset))
+    return packed(lines, partitions)
 
 
 def packed(records: Iterable[LogRecord], partitions: int) -> bytes:

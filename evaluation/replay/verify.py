@@ -33,7 +33,7 @@ from schemas.events import RetractionFound, StoryCorroborated
 from schemas.topics import Topics
 from streams.journal.gc_thresholds import rarely_collected
 from streams.journal.log import Bounds, KafkaLog
-from streams.replay import Change, Recording, Replayed, reused_alone
+from streams.replay import Change, Recording, ReplayResult, reused_alone
 from streams.replay.outcome import signal_bytes
 
 SHOWN = 20
@@ -95,40 +95,40 @@ async def verify(
     began = time.perf_counter()
     builder = ReplayBuilder(registry or verification(), source.snapshots, Change(), ask_every_step=True)
     chosen = await _chosen(source, sample) if sample else None
-    found = VerifyResult()
+    result = VerifyResult()
     with rarely_collected():
         async for recording in recordings(source, lambda case: chosen is None or case in chosen, mine=mine):
-            _look(found, recording, builder)
-    found.seconds = round(time.perf_counter() - began, 3)
-    return found
+            _look(result, recording, builder)
+    result.seconds = round(time.perf_counter() - began, 3)
+    return result
 
 
 async def _chosen(source: Source, sample: int) -> frozenset[str]:
     return frozenset(draw_sample((await survey(source)).ended, sample))
 
 
-def _look(found: VerifyResult, recording: Recording, builder: ReplayBuilder) -> None:
-    found.cases += 1
+def _look(result: VerifyResult, recording: Recording, builder: ReplayBuilder) -> None:
+    result.cases += 1
     if recording.unreadable:
         _differs(
-            found, Difference(case_id=recording.case_id, status="failed", reason=recording.unreadable, diverged_at="")
+            result, Difference(case_id=recording.case_id, status="failed", reason=recording.unreadable, diverged_at="")
         )
         return
     if (rules := builder.rules_of(recording)) not in (None, RULES):
-        found.other_rules += 1
+        result.other_rules += 1
         reason = f"recorded by rules {rules}, and this code decides by rules {RULES}"
-        _differs(found, Difference(case_id=recording.case_id, status="refused", reason=reason, diverged_at=""))
+        _differs(result, Difference(case_id=recording.case_id, status="refused", reason=reason, diverged_at=""))
         return
     replayed = reused_alone(builder.build(recording).run())
-    found.misses += replayed.count("miss")
-    found.diverged += bool(replayed.diverged_at)
+    result.misses += replayed.count("miss")
+    result.diverged += bool(replayed.diverged_at)
     seen = replayed.look_ahead
-    found.look_ahead += seen.evidence + seen.memory + seen.prices
+    result.look_ahead += seen.evidence + seen.memory + seen.prices
     if same(recording, replayed):
-        found.identical += 1
+        result.identical += 1
         return
     _differs(
-        found,
+        result,
         Difference(
             case_id=recording.case_id,
             status=replayed.status,
@@ -138,17 +138,17 @@ def _look(found: VerifyResult, recording: Recording, builder: ReplayBuilder) -> 
     )
 
 
-def same(recording: Recording, replayed: Replayed) -> bool:
+def same(recording: Recording, replayed: ReplayResult) -> bool:
     """Return whether the signal (or end) and the retractions equal the recorded ones byte for byte."""
     as_recorded = replayed.signal is not None and replayed.signal is getattr(recording.end, "signal", None)
     if not as_recorded and signal_bytes(replayed.end) != signal_bytes(recording.end):
         return False
-    said = [r.event for r in recording.records if isinstance(r.event, RetractionFound | StoryCorroborated)]
-    return [signal_bytes(e) for e in said] == [signal_bytes(e) for e in replayed.of_others]
+    events = [r.event for r in recording.records if isinstance(r.event, RetractionFound | StoryCorroborated)]
+    return [signal_bytes(e) for e in events] == [signal_bytes(e) for e in replayed.of_others]
 
 
-def _differs(found: VerifyResult, difference: Difference) -> None:
-    found.differences = _first([*found.differences, difference])
+def _differs(result: VerifyResult, difference: Difference) -> None:
+    result.differences = _first([*result.differences, difference])
 
 
 def _first(differences: list[Difference]) -> list[Difference]:
@@ -217,16 +217,16 @@ async def verify_at(where: LogAt, *, sample: int = 0, processes: int = 1) -> Ver
     shares = CaseShares(context)
     with ProcessPoolExecutor(processes - 1, context, initializer=_use_shares, initargs=(shares,)) as pool:
         others = [loop.run_in_executor(pool, verify_share, where, sample, n + 1) for n in range(1, processes)]
-        found = await verify(await where.source(), registry=where.registry, sample=sample, mine=shares.of(1))
+        result = await verify(await where.source(), registry=where.registry, sample=sample, mine=shares.of(1))
         try:
             for share in await asyncio.gather(*others):
-                found.add(share)
+                result.add(share)
         except BrokenProcessPool as exc:
             raise TransientError(
                 f"one of the {processes} processes was killed, perhaps for lack of memory: use fewer --processes"
             ) from exc
-    found.seconds = round(time.perf_counter() - began, 3)
-    return found
+    result.seconds = round(time.perf_counter() - began, 3)
+    return result
 
 
 _shares: CaseShares

@@ -45,7 +45,7 @@ from schemas.ids import part_id
 from schemas.topics import Topics
 from streams.journal.gc_thresholds import rarely_collected
 from streams.journal.log import KafkaLog
-from streams.replay import Recording, Replayed
+from streams.replay import Recording, ReplayResult
 
 T = TypeVar("T")
 
@@ -72,8 +72,8 @@ class UnrecordedJournal(Free):
         if isinstance(effect, OpenPart):
             case_id = part_id(effect.part.first_case, effect.part.asset)
             return Answer(reply=PublishedReply(case_id=case_id), cost_usd=Decimal(0))
-        said = f"a backtest cannot query the journal as of that time: {type(effect).__name__}"
-        return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
+        message = f"a backtest cannot query the journal as of that time: {type(effect).__name__}"
+        return Answer(reply=Failure(kind="not_configured", message=message, retryable=False), cost_usd=Decimal(0))
 
     async def close(self) -> None:
         pass
@@ -92,14 +92,14 @@ async def log_and_tables(
     from newsproof.app.composition import prepare_topics
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given, must_exist=reads_log)
-    async with servers(settings) as found:
-        at = found.applied_to(settings)
-        if found.embedded_kafka:
+    async with servers(settings) as running:
+        at = running.applied_to(settings)
+        if running.embedded_kafka:
             await prepare_topics(at)
         address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
         async with clickhouse_of(at) as tables:
             await migrate(tables)
-            yield LogAccess(at, address, Topics(at.topic_prefix), bool(found.own)), tables
+            yield LogAccess(at, address, Topics(at.topic_prefix), bool(running.own)), tables
 
 
 def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
@@ -216,7 +216,7 @@ class Runner:
         row = case_row(replayed, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story, refused_prices=early)
         return await self._ended(row, replayed)
 
-    async def _ended(self, row: RunCaseRow, replayed: Replayed | None) -> None:
+    async def _ended(self, row: RunCaseRow, replayed: ReplayResult | None) -> None:
         done_before = (row.case_id, row.repeat) in self._progress.done
         self._ran.held += done_before
         # A case that failed because a provider was unavailable is not final: a resumed run retries it.
@@ -238,8 +238,12 @@ async def dry_run(
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
-        found = await estimate(plan, source, surveyed, _builder_of(source, plan, ask_every_step), ports)
-        return found, await identify_code(plan, source, surveyed), frozenset(draw_sample(surveyed.ended, plan.sample))
+        estimated = await estimate(plan, source, surveyed, _builder_of(source, plan, ask_every_step), ports)
+        return (
+            estimated,
+            await identify_code(plan, source, surveyed),
+            frozenset(draw_sample(surveyed.ended, plan.sample)),
+        )
     finally:
         await ports.close()
 

@@ -23,7 +23,7 @@ from evaluation.runs.plan import RunPlan
 from infra.ports import Ports
 from schemas.config import Snapshot
 from schemas.effects import CallModel
-from streams.replay import Change, Miss, Need, Recording, Replay, Replayed
+from streams.replay import Change, Miss, Need, Recording, Replay, ReplayResult
 
 CASES = 300
 """Cases that are compared. A step whose requests changed shows it in nearly every case that reaches it."""
@@ -51,7 +51,7 @@ async def count_questions(
     return {step: QuestionCounts(asked[step], otherwise[step]) for step in asked}, cases
 
 
-def _with_stand_ins(replay: Replay, on_need: Callable[[Need], None] = lambda _need: None) -> Replayed:
+def _with_stand_ins(replay: Replay, on_need: Callable[[Need], None] = lambda _need: None) -> ReplayResult:
     """Run a replay in which the recorded reply stands in for each model call; ``on_need`` sees what it asks."""
     asking = replay.run()
     try:
@@ -61,13 +61,13 @@ def _with_stand_ins(replay: Replay, on_need: Callable[[Need], None] = lambda _ne
             known = need.stand_in if isinstance(need.effect, CallModel) else ()
             need = asking.send(known or Miss("the recording has no reply to use instead"))
     except StopIteration as stop:
-        replayed: Replayed = stop.value
+        replayed: ReplayResult = stop.value
         return replayed
 
 
 def recorded_code(snapshots: Mapping[str, Snapshot], config_hashes: Sequence[str]) -> tuple[str, ...]:
     """Return the code versions that these snapshots pin, sorted; empty (unknown) when a snapshot is missing."""
-    pinned = [snapshots.get(one) for one in dict.fromkeys(config_hashes)]
+    pinned = [snapshots.get(config_hash) for config_hash in dict.fromkeys(config_hashes)]
     return tuple(sorted({s.code_version for s in pinned if s is not None})) if all(pinned) else ()
 
 
@@ -121,45 +121,45 @@ class Estimate(msgspec.Struct, kw_only=True):
 
 async def estimate(plan: RunPlan, source: Source, surveyed: Survey, builder: ReplayBuilder, ports: Ports) -> Estimate:
     """Return the estimate. Makes no calls and writes nothing."""
-    found = Estimate(open=surveyed.open, executed_by_step=Counter())
+    estimated = Estimate(open=surveyed.open, executed_by_step=Counter())
     chosen = frozenset(draw_sample(surveyed.ended, plan.sample))
     async for recording in recordings(source, chosen.__contains__):
-        _add(found, recording, builder, ports, plan.repeat)
-    return found
+        _add(estimated, recording, builder, ports, plan.repeat)
+    return estimated
 
 
-def _add(found: Estimate, recording: Recording, builder: ReplayBuilder, ports: Ports, repeat: int) -> None:
-    found.cases += repeat
+def _add(estimated: Estimate, recording: Recording, builder: ReplayBuilder, ports: Ports, repeat: int) -> None:
+    estimated.cases += repeat
     if recording.unreadable:
-        found.unreadable += repeat
+        estimated.unreadable += repeat
         return
-    replayed = _with_stand_ins(builder.build(recording), lambda need: _price(found, need, ports, repeat))
-    _count(found, replayed, repeat)
+    replayed = _with_stand_ins(builder.build(recording), lambda need: _price(estimated, need, ports, repeat))
+    _count(estimated, replayed, repeat)
 
 
-def _price(found: Estimate, need: Need, ports: Ports, repeat: int) -> None:
+def _price(estimated: Estimate, need: Need, ports: Ports, repeat: int) -> None:
     if not isinstance(need.effect, CallModel):
         return
     worst = ports.of(need.effect).worst_case_usd(need.effect)
     known = [c.cost_usd for c in need.stand_in if c.cost_usd is not None]
-    found.executed += repeat
-    found.executed_by_step[need.step] += repeat
-    found.unpriced += 0 if worst is not None else repeat
-    found.worst += (worst or Decimal(0)) * repeat
-    found.cost += (sum(known, Decimal(0)) if known else worst or Decimal(0)) * repeat
+    estimated.executed += repeat
+    estimated.executed_by_step[need.step] += repeat
+    estimated.unpriced += 0 if worst is not None else repeat
+    estimated.worst += (worst or Decimal(0)) * repeat
+    estimated.cost += (sum(known, Decimal(0)) if known else worst or Decimal(0)) * repeat
 
 
-def _count(found: Estimate, replayed: Replayed, repeat: int) -> None:
+def _count(estimated: Estimate, replayed: ReplayResult, repeat: int) -> None:
     first = next((n for n, u in enumerate(replayed.used) if u.execution != "reused"), len(replayed.used))
-    found.missed += repeat * sum(1 for u in replayed.used if u.execution == "miss" and u.kind != "model")
-    found.missed_cases += repeat * any(u.execution == "miss" and u.kind != "model" for u in replayed.used)
+    estimated.missed += repeat * sum(1 for u in replayed.used if u.execution == "miss" and u.kind != "model")
+    estimated.missed_cases += repeat * any(u.execution == "miss" and u.kind != "model" for u in replayed.used)
     for number, used in enumerate(replayed.used):
         if used.execution != "reused":
             continue
         cost = sum((c.cost_usd for c in used.calls if c.cost_usd is not None), Decimal(0)) * repeat
-        found.reused += repeat
-        found.avoided += cost
+        estimated.reused += repeat
+        estimated.avoided += cost
         if number > first:
-            found.may_follow += repeat * (used.kind == "model")
-            found.may_follow_cost += cost if used.kind == "model" else Decimal(0)
-            found.may_miss += repeat * (used.kind in ("search", "scrape", "market", "earlier_claims"))
+            estimated.may_follow += repeat * (used.kind == "model")
+            estimated.may_follow_cost += cost if used.kind == "model" else Decimal(0)
+            estimated.may_miss += repeat * (used.kind in ("search", "scrape", "market", "earlier_claims"))

@@ -37,7 +37,7 @@ from schemas.effects import (
 from schemas.errors import ConfigError, FailureKind
 from schemas.evidence import MemoryEntry
 from streams.effects.host import EffectsHost
-from streams.replay import Miss, Need, Recording, Replayed
+from streams.replay import Miss, Need, Recording, ReplayResult
 
 
 class CostLimitReached(Exception):  # noqa: N818 - the run stops in order
@@ -220,7 +220,7 @@ class Performer:
     async def _performed(self, need: Need) -> tuple[Call, ...] | Miss:
         chain = self._ports.chain(need.effect)
         tried: tuple[Call, ...] = ()
-        said, wait_s = "", 0.0
+        message, wait_s = "", 0.0
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(wait_s)
@@ -238,9 +238,9 @@ class Performer:
                 return tried
             if reply.kind in LASTING_KINDS:
                 raise ConfigError(f"no model can be called ({reply.kind}): {reply.message}")
-            said = f"{calls[-1].provider} did not return a response in {ATTEMPTS} attempts: {reply.message}"
+            message = f"{calls[-1].provider} did not return a response in {ATTEMPTS} attempts: {reply.message}"
             wait_s = max(self._first_wait_s * 2**attempt, reply.retry_after_s or 0.0)
-        return Miss(said, status="failed")
+        return Miss(message, status="failed")
 
     @property
     def spent(self) -> Decimal:
@@ -250,7 +250,7 @@ class Performer:
 
 async def replay_one(
     builder: ReplayBuilder, recording: Recording, performer: Performer, from_step: str | None = None, repeat: int = 0
-) -> Replayed:
+) -> ReplayResult:
     """Drive one replay to its end; the performer answers its needs."""
     asking = builder.build(recording, from_step=from_step).run()
     occurrences: Counter[str] = Counter()
@@ -261,7 +261,7 @@ async def replay_one(
             occurrences[need.request_hash] += 1
             need = asking.send(await performer.answer(need, repeat, occurrence))
     except StopIteration as stop:
-        replayed: Replayed = stop.value
+        replayed: ReplayResult = stop.value
         return replayed
 
 

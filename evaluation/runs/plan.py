@@ -65,8 +65,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def changes(self) -> str:
         """The change as JSON for the table ``runs``; the prompts' texts are on the run's topic."""
-        said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
-        every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
+        prompts = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
+        every: dict[str, Any] = {"prompts": prompts, "repeat": self.repeat, "on_miss": self.on_miss}
         every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
         every |= {"primary": self.primary} if self.primary else {}
         every |= {"log": self.log} if self.log != "journal" else {}

@@ -29,7 +29,7 @@ from schemas.effects import Failure
 from schemas.ids import uuid5
 from schemas.signals import Signal
 from streams.journal.retry import retry_while_unavailable
-from streams.replay import Recording, Replayed, UsedCall
+from streams.replay import Recording, ReplayResult, UsedCall
 from streams.replay.outcome import Status, signal_bytes
 
 BLOCK = 2_000
@@ -94,7 +94,7 @@ def unreadable_row(recording: Recording, *, run_id: str, repeat: int, at: dateti
 
 
 def case_row(
-    replayed: Replayed, *, run_id: str, repeat: int, at: datetime, story_id: str, refused_prices: int = 0
+    replayed: ReplayResult, *, run_id: str, repeat: int, at: datetime, story_id: str, refused_prices: int = 0
 ) -> RunCaseRow:
     """Return the row of one replayed case; ``at`` is the wall time of the replay."""
     case, signal, seen = replayed.case, replayed.signal, replayed.look_ahead
@@ -131,7 +131,7 @@ def case_row(
     return row if signal is None or replayed.status != "replayed" else _with_signal(row, signal, replayed)
 
 
-def _with_signal(row: RunCaseRow, signal: Signal, replayed: Replayed) -> RunCaseRow:
+def _with_signal(row: RunCaseRow, signal: Signal, replayed: ReplayResult) -> RunCaseRow:
     return replace(
         row,
         has_signal=1,
@@ -147,7 +147,7 @@ def _with_signal(row: RunCaseRow, signal: Signal, replayed: Replayed) -> RunCase
     )
 
 
-def call_rows(replayed: Replayed, *, run_id: str, repeat: int, started_at: datetime) -> tuple[list[Row], list[Row]]:
+def call_rows(replayed: ReplayResult, *, run_id: str, repeat: int, started_at: datetime) -> tuple[list[Row], list[Row]]:
     """Return (rows of ``llm_calls``, rows of ``tool_calls``).
 
     A reused reply has no cost and no latency; its recorded cost is in ``avoided_cost_usd``.
@@ -177,7 +177,7 @@ def total_cost(calls: Iterable[Call]) -> Decimal | None:
     return None if costs and not known else sum(known, Decimal(0))
 
 
-def _models(replayed: Replayed) -> set[str | None]:
+def _models(replayed: ReplayResult) -> set[str | None]:
     return {c.model for u in replayed.used if u.kind == "model" for c in u.calls}
 
 
@@ -189,7 +189,7 @@ def _missed(used: UsedCall, at: datetime) -> Call:
 
 
 def _record(
-    replayed: Replayed, used: UsedCall, *, run_id: str, repeat: int, number: int, at: datetime
+    replayed: ReplayResult, used: UsedCall, *, run_id: str, repeat: int, number: int, at: datetime
 ) -> AcceptedRecord:
     # A replayed call has no journal record: its key is its run, case and position in the replay.
     return AcceptedRecord(
@@ -328,9 +328,9 @@ class RunTables:
 
 async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
     """Return the entry times of the known outcomes by case. An entry before the news was knowable is refused."""
-    found = await client.query("SELECT case_id, entry_at FROM outcomes FINAL")
+    stored = await client.query("SELECT case_id, entry_at FROM outcomes FINAL")
     entries: dict[str, list[datetime]] = {}
-    for case_id, at in found.rows:
+    for case_id, at in stored.rows:
         entries.setdefault(case_id, []).append(at)
     return entries
 
@@ -350,13 +350,13 @@ class ShadowTables:
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
         self._snapshots = snapshots
 
-    async def add(self, row: RunCaseRow, replayed: Replayed | None) -> None:
+    async def add(self, row: RunCaseRow, replayed: ReplayResult | None) -> None:
         """Write a case. Its calls come first, so a stored case always has its calls."""
         await retry_while_unavailable(
             lambda: self._insert(row, replayed), "the tables of the run", on_wait=lambda _: self._on_wait()
         )
 
-    async def _insert(self, row: RunCaseRow, replayed: Replayed | None) -> None:
+    async def _insert(self, row: RunCaseRow, replayed: ReplayResult | None) -> None:
         if replayed is not None:
             models, tools = call_rows(replayed, run_id=self._plan.run_id, repeat=row.repeat, started_at=row.started_at)
             await self._client.insert("llm_calls", LLM_CALLS, models)
@@ -369,16 +369,16 @@ class ShadowTables:
         Raises:
             TransientError: ClickHouse is unavailable.
         """
-        (found,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
+        (totals_row,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
         before = await read_run_code(self._client, self._plan.run_id)
         live = {s.code_version for s in self._snapshots.values()} | set(before.recorded_code if before else ())
         about = RunCode(run_id=self._plan.run_id, code=(code_version(),), recorded_code=tuple(sorted(live)))
         totals = RunTotals(
-            cases=int(found["cases"]), replayed=int(found["replayed"]), executed=int(found["executed"]),
-            reused=int(found["reused"]), missed=int(found["missed"]), cost=found["cost_usd"], avoided=found["avoided_cost_usd"],
+            cases=int(totals_row["cases"]), replayed=int(totals_row["replayed"]), executed=int(totals_row["executed"]),
+            reused=int(totals_row["reused"]), missed=int(totals_row["missed"]), cost=totals_row["cost_usd"], avoided=totals_row["avoided_cost_usd"],
         )  # fmt: skip
         begun = self._started_at
-        span = (found["cases_from"], found["cases_to"]) if totals.cases else (begun, begun)
+        span = (totals_row["cases_from"], totals_row["cases_to"]) if totals.cases else (begun, begun)
         ended = None if status == "running" else datetime.now(UTC)
         label = f"shadow: {self._plan.label}"
         row = run_row(self._plan, about, status, totals, span, begun, label=label, ended=ended)

@@ -48,7 +48,7 @@ from schemas.ids import content_hash
 from schemas.printable import counted
 from streams.journal.configs import ConfigStore
 from streams.journal.log import KafkaLog
-from streams.replay import Recording, Replayed
+from streams.replay import Recording, ReplayResult
 
 log = structlog.get_logger(__name__)
 
@@ -196,8 +196,8 @@ class Shadow:
             log.warning("the stop rule is checked again with the next case", error=str(exc))
             return
         self._looked_on, self.decided = day, seen.stop
-        said = {"metric": seen.metric, "found": describe_watch(seen), "code_change": seen.code_change}
-        log.info("stop rule checked", run=self._plan.run_id, **said)
+        fields = {"metric": seen.metric, "found": describe_watch(seen), "code_change": seen.code_change}
+        log.info("stop rule checked", run=self._plan.run_id, **fields)
 
     def _wanted(self, recording: Recording) -> bool:
         if (recording.case_id, 0) in self._progress.done or isinstance(recording.end, CaseFailed):
@@ -215,7 +215,7 @@ class Shadow:
                 await self._unless_stopped([self._judge(recording, places, self._say_exhausted)])
 
     async def _unless_stopped(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-        tasks = [asyncio.create_task(one) for one in work]
+        tasks = [asyncio.create_task(part) for part in work]
         stopping = asyncio.create_task(self._stopping.wait())
         every: asyncio.Future[list[None]] = asyncio.gather(*tasks)
         try:
@@ -251,7 +251,7 @@ class Shadow:
             await self._topic.write(CaseReplayed(row), key=case_id)
             self._progress.done.add((case_id, 0))
 
-    async def _replayed(self, recording: Recording) -> Replayed:
+    async def _replayed(self, recording: Recording) -> ReplayResult:
         await self._snapshot(recording.received.config_hash)
         return await replay_one(self._builder, recording, self._performer)
 
@@ -260,8 +260,8 @@ class Shadow:
             async with asyncio.timeout(SNAPSHOT_WITHIN_S):
                 while config_hash not in self._snapshots:
                     self._arrived.clear()
-                    if (found := self._configs.get(config_hash)) is not None:
-                        self._snapshots[config_hash] = found
+                    if (snapshot := self._configs.get(config_hash)) is not None:
+                        self._snapshots[config_hash] = snapshot
                     else:
                         await self._arrived.wait()
         except TimeoutError:

@@ -145,12 +145,12 @@ def grid_of(at_s: Sequence[float], scores: Floats, shares: Floats, rule_s: int) 
     # Around its own mean, a series of n days seems less correlated than it is (Kendall 1954, Biometrika 41, 403-404).
     bias, chance = float((np.diff(days) == 1).mean()) / count, 1.6 / math.sqrt(count)
     raw = {lag: float(daily[lag:] @ daily[:-lag]) / square if lag < daily.size else 0.0 for lag in LAGS}
-    of = {lag: found + bias * (1.0 + 4.0 * max(found, 0.0)) for lag, found in raw.items()}
+    of = {lag: correlation + bias * (1.0 + 4.0 * max(correlation, 0.0)) for lag, correlation in raw.items()}
     rho, beyond_chance = of[1], raw[1] > chance
     if beyond_chance:
         # Where each day has noise of its own, what lasts shows in later days: there a correlation falls more slowly.
-        lasting = {lag: found for lag, found in of.items() if lag == 1 or found > chance}
-        rho = max(found ** (1.0 / lag) for lag, found in lasting.items())
+        lasting = {lag: correlation for lag, correlation in of.items() if lag == 1 or correlation > chance}
+        rho = max(correlation ** (1.0 / lag) for lag, correlation in lasting.items())
         rho += (1.0 if max(lasting) > 3 else 0.5) * math.sqrt(max(1.0 - rho * rho, 0.02) / count)
     rho = min(max(rho, 0.0), 0.99)
     dependence = 2.0 * rho / (1.0 - rho * rho)

@@ -37,25 +37,25 @@ def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> B
     Raises:
         ValueError: nothing to score, not one hit for each probability, or a probability outside 0 to 1.
     """
-    said, came = np.asarray(p, dtype=np.float64), np.asarray(hit, dtype=np.float64)
-    if said.size == 0:
+    probabilities, came = np.asarray(p, dtype=np.float64), np.asarray(hit, dtype=np.float64)
+    if probabilities.size == 0:
         raise ValueError("there is nothing to score")
-    if said.shape != came.shape:
-        raise ValueError(f"{said.size} probabilities and {came.size} hits: one hit for each is needed")
-    if not (said.min() >= 0.0 and said.max() <= 1.0):
+    if probabilities.shape != came.shape:
+        raise ValueError(f"{probabilities.size} probabilities and {came.size} hits: one hit for each is needed")
+    if not (probabilities.min() >= 0.0 and probabilities.max() <= 1.0):
         raise ValueError("a probability lies outside 0 to 1")
-    which = np.array([bin_of(one) for one in said.tolist()])
+    which = np.array([bin_of(probability) for probability in probabilities.tolist()])
     count = np.bincount(which, minlength=BINS).astype(np.float64)
     used = count > 0
-    forecast = np.bincount(which, weights=said, minlength=BINS)[used] / count[used]
+    forecast = np.bincount(which, weights=probabilities, minlength=BINS)[used] / count[used]
     share = np.bincount(which, weights=came, minlength=BINS)[used] / count[used]
-    weight, base = count[used] / said.size, float(came.mean())
-    brier = float(np.mean((said - came) ** 2))
+    weight, base = count[used] / probabilities.size, float(came.mean())
+    brier = float(np.mean((probabilities - came) ** 2))
     reliability = float((weight * (forecast - share) ** 2).sum())
     resolution = float((weight * (share - base) ** 2).sum())
     uncertainty = float(np.mean((came - base) ** 2))
     return BrierParts(
-        count=said.size,
+        count=probabilities.size,
         brier=brier,
         reliability=reliability,
         resolution=resolution,

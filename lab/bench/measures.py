@@ -19,7 +19,7 @@ from schemas.events import EventReceived
 from schemas.signals import Signal
 from streams.audit.audit import audit
 from streams.composition import worker_of
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
@@ -209,7 +209,15 @@ async def _catch_up(w: World) -> float:
     options = WorkerOptions(slot="1", slot_dir=w.directory / "slots", partitions=PARTITIONS)
     ports, registry = simulated_ports(), plain_registry(asks=False)
     worker = worker_of(
-        w.address, w.topics, registry, ports, Snapshot(), options, ending=Ending(), wake=Wake(), budget=Unlimited()
+        w.address,
+        w.topics,
+        registry,
+        ports,
+        Snapshot(),
+        options,
+        ending=Ending(),
+        wake=Wake(),
+        budget=UnlimitedBudget(),
     )
     running = asyncio.create_task(worker.run())
     began: float | None = None

@@ -15,7 +15,7 @@ from newsproof.app.terminal import guard_output
 from schemas.config import Snapshot
 from schemas.topics import Topics
 from streams.composition import worker_of
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
@@ -67,7 +67,7 @@ async def _run(args: argparse.Namespace) -> None:
     ending = Ending()
     worker = worker_of(
         address, topics, registry, simulated_ports(args.latency), snapshot, options,
-        ending=ending, wake=Wake(), budget=Unlimited(),
+        ending=ending, wake=Wake(), budget=UnlimitedBudget(),
     )  # fmt: skip
     publisher = Publisher(address, topics, appender=worker.appender)
     loop = asyncio.get_running_loop()

@@ -47,7 +47,7 @@ from schemas.config import Snapshot
 from schemas.events import CaseTriaged, ContextGathered, Event, EventReceived, SubTask, ToolPlanned
 from schemas.news import language_of
 from streams.effects.host import EffectsHost
-from streams.replay import Miss, Need, Recorded, Recording, Replay, Replayed
+from streams.replay import Miss, Need, RecordedEvent, Recording, Replay, ReplayResult
 from tests.empty_journal import EmptyJournal
 
 log = structlog.get_logger(__name__)
@@ -141,7 +141,7 @@ class _Judge:
             rules_all_right=rules.all_right,
         )
 
-    async def _driven(self, case: JudgedCase) -> Replayed:
+    async def _driven(self, case: JudgedCase) -> ReplayResult:
         asking = Replay(_recording(case), self._snapshot, self._registry, changed=frozenset()).run()
         evidence = [fx.SearchReply(provider=GIVEN, query="", results=results_of(case))]
         try:
@@ -149,7 +149,7 @@ class _Judge:
             while True:
                 need = asking.send(await self._answer(need, evidence))
         except StopIteration as stop:
-            end: Replayed = stop.value
+            end: ReplayResult = stop.value
             return end
 
     async def _answer(self, need: Need, evidence: list[fx.SearchReply]) -> tuple[Call, ...] | Miss:
@@ -207,10 +207,10 @@ def _recording(case: JudgedCase) -> Recording:
             route="search",
         ),
     )
-    records: list[Recorded] = []
+    records: list[RecordedEvent] = []
     at: datetime = news.as_of
     head = ""
     for event in events:
         head = ids.event_id(ids.LIVE_RUN, news.case_id, head)
-        records.append(Recorded(head, at, event))
+        records.append(RecordedEvent(head, at, event))
     return Recording(case_id=news.case_id, run_id=ids.LIVE_RUN, records=records)

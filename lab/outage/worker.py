@@ -25,7 +25,7 @@ from schemas.topics import Topics
 from streams.effects.bulkhead import EffectSlots
 from streams.effects.host import EffectsHost
 from streams.effects.meter import Meter
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.intake.admission import Admission
 from streams.intake.remote_partitions import RemotePartitions
@@ -118,7 +118,16 @@ class MemoryWorker:
         )
         listeners = _AllListeners(meter, self._dispatcher, self._admission, self._ended)
         self._projector = Projector(
-            _NOWHERE, _TOPICS.cases, "", NEWS, self._configs, listeners, parts, tombstones, Unlimited(), self._ending
+            _NOWHERE,
+            _TOPICS.cases,
+            "",
+            NEWS,
+            self._configs,
+            listeners,
+            parts,
+            tombstones,
+            UnlimitedBudget(),
+            self._ending,
         )
         parts[0] = _caught_up()
         self._news: asyncio.Queue[News] = asyncio.Queue()

@@ -374,34 +374,34 @@ class AuditedDeliveries(msgspec.Struct):
     @classmethod
     async def read(cls, log: Log, topics: Topics) -> AuditedDeliveries:
         """Read the topic up to its present end."""
-        found, entries, ended = cls(), dict[tuple[str, str], _Entry](), list[_Entry]()
+        audited, entries, ended = cls(), dict[tuple[str, str], _Entry](), list[_Entry]()
         bounds = await log.bounds(topics.deliveries, isolation="read_committed")
         async for _, records in log.replay(bounds, isolation="read_committed"):
             for record in records:
                 try:
-                    said = decode_delivery(record.value)
+                    change = decode_delivery(record.value)
                 except ContractError:
-                    found.foreign += 1
+                    audited.foreign += 1
                     continue
-                if isinstance(said, Planned) and said.intent == "enter":
-                    before = entries.get((said.bot, said.id))
-                    if before is None or _far_side(before) != (said.adapter, said.mode):
+                if isinstance(change, Planned) and change.intent == "enter":
+                    before = entries.get((change.bot, change.id))
+                    if before is None or _far_side(before) != (change.adapter, change.mode):
                         if before is not None:
                             ended.append(before)
-                        entries[said.bot, said.id] = _Entry(said)
-                elif isinstance(said, Attempted | Settled) and (entry := entries.get((said.bot, said.delivery))):
-                    if isinstance(said, Settled):
-                        entry.outcome = said.outcome
+                        entries[change.bot, change.id] = _Entry(change)
+                elif isinstance(change, Attempted | Settled) and (entry := entries.get((change.bot, change.delivery))):
+                    if isinstance(change, Settled):
+                        entry.outcome = change.outcome
                     else:
-                        found.entries_attempted_again += said.n <= entry.attempts or entry.outcome in _MAY_BE_OPEN
-                        entry.attempts = max(entry.attempts, said.n)
+                        audited.entries_attempted_again += change.n <= entry.attempts or entry.outcome in _MAY_BE_OPEN
+                        entry.attempts = max(entry.attempts, change.n)
         delivered = Counter(
-            (one.planned.bot, *_far_side(one), one.planned.signal_id)
-            for one in (*ended, *entries.values())
-            if one.outcome == "delivered"
+            (entry.planned.bot, *_far_side(entry), entry.planned.signal_id)
+            for entry in (*ended, *entries.values())
+            if entry.outcome == "delivered"
         )
-        found.entries_delivered_twice = sum(count - 1 for count in delivered.values())
-        return found
+        audited.entries_delivered_twice = sum(count - 1 for count in delivered.values())
+        return audited
 
 
 _MAY_BE_OPEN = ("delivered", "unknown")

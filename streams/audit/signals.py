@@ -77,16 +77,16 @@ class PublishedSignals:
     @classmethod
     async def read(cls, log: Log, topics: Topics) -> PublishedSignals:
         """Read all of ``signals``, up to its present ends."""
-        found = cls(topics.cases)
+        published = cls(topics.cases)
         bounds = await log.bounds(topics.signals, isolation="read_committed")
         async for _, records in log.replay(bounds, isolation="read_committed"):
             for record in records:
-                found._take(record)
-        if found._before:
+                published._take(record)
+        if published._before:
             async for _, records in log.replay(bounds, isolation="read_committed"):
                 for record in records:
-                    found._take_before(record)
-        return found
+                    published._take_before(record)
+        return published
 
     @property
     def count(self) -> int:
@@ -116,7 +116,9 @@ class PublishedSignals:
         if (signal := signal_in(event)) is not None and env.version >= VERDICTS_SINCE and (why := _overstated(signal)):
             self.overstated_count += len(borne_out)
             room = LISTED - len(self.overstated)
-            self.overstated += [FaultySignal(one.partition, one.offset, why) for one in borne_out[:room]]
+            self.overstated += [
+                FaultySignal(overstated.partition, overstated.offset, why) for overstated in borne_out[:room]
+            ]
 
     def finish(self) -> None:
         """End the check: every signal that names a position not found in the journal is forged."""
@@ -178,10 +180,10 @@ class PublishedSignals:
                     of = (signal_id(env.run_id, env.case_id),)
                 case _:
                     return set()
-            before = [last for one in of for last in self._before.get((one, revision - 1), ())]
-            made = [one for last in before if (one := revised_by(last, event, env.time)) is not None]
-        revised = (replace(one, revision=revision, supersedes=revision - 1 or None) for one in made)
-        return {_digest(env.id, env.run_id, _compared(one, claim.version)) for one in revised}
+            before = [last for key in of for last in self._before.get((key, revision - 1), ())]
+            made = [signal for last in before if (signal := revised_by(last, event, env.time)) is not None]
+        revised = (replace(signal, revision=revision, supersedes=revision - 1 or None) for signal in made)
+        return {_digest(env.id, env.run_id, _compared(signal, claim.version)) for signal in revised}
 
     def _refuse(self, claims: tuple[_Claim, ...], why: str) -> None:
         for claim in claims:

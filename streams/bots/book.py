@@ -73,24 +73,24 @@ class Book:
                 return self.halts.pop(record.bot, None) is not None
             case Planned():
                 return self._plan(at_ms, record)
-        found = self.deliveries.get(record.delivery)
-        if found is None or found.planned.bot != record.bot:
+        delivery = self.deliveries.get(record.delivery)
+        if delivery is None or delivery.planned.bot != record.bot:
             return False
         if isinstance(record, Settled):
-            found.settled, found.settled_ms = record, at_ms
-        elif record.n > found.n:
-            if found.n == 0 and found.planned.intent == "enter":
-                self._entered.append(found)
-            if found.outcome == "skipped":
-                found.settled = None  # a message that a channel put off
-            found.n, found.attempted_ms = record.n, at_ms
-        self._index(found)
+            delivery.settled, delivery.settled_ms = record, at_ms
+        elif record.n > delivery.n:
+            if delivery.n == 0 and delivery.planned.intent == "enter":
+                self._entered.append(delivery)
+            if delivery.outcome == "skipped":
+                delivery.settled = None  # a message that a channel put off
+            delivery.n, delivery.attempted_ms = record.n, at_ms
+        self._index(delivery)
         return True
 
     def _plan(self, at_ms: int, record: Planned) -> bool:
         of = record.bot, record.adapter, record.mode
         if record.id in self.deliveries or any(
-            only not in (None, one) for only, one in zip(self._only, of, strict=True)
+            only not in (None, value) for only, value in zip(self._only, of, strict=True)
         ):
             return False
         made = self.deliveries[record.id] = Delivery(planned=record, planned_ms=at_ms)
@@ -118,8 +118,8 @@ class Book:
 
     def halt_of(self, bot: str) -> HaltRequested | None:
         """Return the halt that holds this bot; of two, one that closes positions."""
-        found = [halt for key in (bot, None) if (halt := self.halts.get(key)) is not None]
-        return next((halt for halt in found if halt.exit), found[0] if found else None)
+        halts = [halt for key in (bot, None) if (halt := self.halts.get(key)) is not None]
+        return next((halt for halt in halts if halt.exit), halts[0] if halts else None)
 
     def positions(self) -> list[Delivery]:
         """Return the entries that are open as far as is known: delivered or perhaps, without a delivered exit."""
@@ -136,10 +136,10 @@ class Book:
     def forget(self, keep: int) -> None:
         """Forget each bot's messages and the entries that were not made, except the newest ``keep``. Not for a bot itself."""
         kept = Counter[str]()
-        for id, one in reversed(list(self.deliveries.items())):
-            never = one.planned.intent == "enter" and one.outcome in ("refused", "expired", "skipped")
-            kept[one.planned.bot] += never or one.planned.intent == "notify"
-            if kept[one.planned.bot] > keep and (never or one.planned.intent == "notify"):
+        for id, delivery in reversed(list(self.deliveries.items())):
+            never = delivery.planned.intent == "enter" and delivery.outcome in ("refused", "expired", "skipped")
+            kept[delivery.planned.bot] += never or delivery.planned.intent == "notify"
+            if kept[delivery.planned.bot] > keep and (never or delivery.planned.intent == "notify"):
                 del self.deliveries[id]
 
     def entered(self, since_ms: int, asset: str | None = None) -> int:

@@ -122,9 +122,9 @@ class DeliveryRunner:
         spans = {tp: (firsts[tp], end) for tp, end in ends.items()}
         async for _, records in self._log.replay(spans, isolation=COMMITTED):
             for record in records:
-                if (said := self._decoded(record)) is not None:
+                if (change := self._decoded(record)) is not None:
                     for book in books:
-                        book.fold(int(append_ms(record)), said)
+                        book.fold(int(append_ms(record)), change)
         return ends
 
     async def _renew_halts(self, writer: DeliveryWriter) -> None:
@@ -135,15 +135,15 @@ class DeliveryRunner:
 
     def _take_halts(self, records: Iterable[Any]) -> bool:
         """Fold the halts among these records; return whether any changes something. Deliveries are folded as they are written."""
-        found = False
+        is_changed = False
         for record in records:
-            said = self._decoded(record)
-            if isinstance(said, HaltRequested | HaltLifted):
-                found = self.book.fold(int(append_ms(record)), said) or found
-                if said.bot in (None, self.bot.name):
-                    event = "halted" if isinstance(said, HaltRequested) else "halt lifted"
-                    log.warning(event, bot=said.bot or "all bots", by=said.by)
-        return found
+            halt = self._decoded(record)
+            if isinstance(halt, HaltRequested | HaltLifted):
+                is_changed = self.book.fold(int(append_ms(record)), halt) or is_changed
+                if halt.bot in (None, self.bot.name):
+                    event = "halted" if isinstance(halt, HaltRequested) else "halt lifted"
+                    log.warning(event, bot=halt.bot or "all bots", by=halt.by)
+        return is_changed
 
     async def _signal_spans(self, since: datetime) -> dict[TopicPartition, tuple[int, int]]:
         """Return the places of the signals that were published since then (UTC), up to now.

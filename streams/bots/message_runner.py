@@ -86,7 +86,7 @@ class MessageRunner(DeliveryRunner):
         self._outbox = Outbox(self.bot, self.book, self._adapter.name)
         self._outages = OutageWatch(self.bot.language)
         # Deliveries of one message were attempted at one time.
-        sent = sorted({one.attempted_ms for one in self.book.deliveries.values() if one.n})
+        sent = sorted({delivery.attempted_ms for delivery in self.book.deliveries.values() if delivery.n})
         self._pace = Pace(self._adapter.rates, (ms / 1000 for ms in sent))
         return ends
 
@@ -111,11 +111,11 @@ class MessageRunner(DeliveryRunner):
 
             async def new(now: datetime) -> list[Report]:
                 nonlocal read_at
-                found = [] if briefs is None else await briefs.new()
+                reports = [] if briefs is None else await briefs.new()
                 if budget is not None and now - read_at > timedelta(seconds=BUDGET_EVERY_S):
                     read_at = now
-                    found += await budget.new(now)
-                return found + (self._outages.new() if "outages" in wanted else [])
+                    reports += await budget.new(now)
+                return reports + (self._outages.new() if "outages" in wanted else [])
 
             yield new
 
@@ -124,7 +124,7 @@ class MessageRunner(DeliveryRunner):
         signals = list(filter(None, map(self._signal, records)))
         for signal in signals:
             self._outages.take(signal)
-        await self._append(writer, [one for signal in signals for one in self._outbox.take(signal, now)])
+        await self._append(writer, [note for signal in signals for note in self._outbox.take(signal, now)])
 
     # Sending
 

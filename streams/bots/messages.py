@@ -45,7 +45,7 @@ _WORDS = {
 }
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class SentSignal(msgspec.Struct, frozen=True, kw_only=True):
     """The last message about a signal that readers have, or perhaps have."""
 
     action: str
@@ -64,7 +64,7 @@ class Note(msgspec.Struct, kw_only=True):
     line: str
     text: str
     path: str
-    said: Said | None = None
+    said: SentSignal | None = None
     n: int = 0
     repeated: bool = False
     due: datetime | None = None
@@ -79,21 +79,21 @@ class Note(msgspec.Struct, kw_only=True):
         return 0 if self.urgent else 1 if self.said is not None else 2
 
 
-def kind_of(bot: BotDefinition, signal: Signal, said: Said | None) -> Kind | None:
+def kind_of(bot: BotDefinition, signal: Signal, sent: SentSignal | None) -> Kind | None:
     """Return what a revision is to a reader who has ``said``; None: nothing to report."""
     is_order = bot.refusal_of(signal) is None
-    if said is not None and said.is_order and not (is_order and signal.action == said.action):
+    if sent is not None and sent.is_order and not (is_order and signal.action == sent.action):
         return "retraction"
     gone = signal.stage in WITHDRAWN
-    if said is not None and said.verdict in ACTED_ON and (gone or signal.verdict not in ACTED_ON):
+    if sent is not None and sent.verdict in ACTED_ON and (gone or signal.verdict not in ACTED_ON):
         return "retraction"
     if signal.stage == "preliminary" or bot.barred(signal) is not None:
         return None
     if is_order and "orders" in bot.send:
-        return None if said is not None and said.is_order else "order"
+        return None if sent is not None and sent.is_order else "order"
     if gone:
         return "retraction" if "retractions" in bot.send else None
-    is_new = signal.verdict != "unchecked" and (said is None or said.verdict != signal.verdict)
+    is_new = signal.verdict != "unchecked" and (sent is None or sent.verdict != signal.verdict)
     return "verdict" if "verdicts" in bot.send and is_new else None
 
 
@@ -106,7 +106,7 @@ class Outbox:
         """Signal, or report, → its message. A later revision takes its place."""
         self._bot, self._book, self._channel = bot, book, channel
         self._max_age = timedelta(seconds=bot.limits.max_age_s)
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, SentSignal] = {}
         self._revisions: dict[str, int] = {}
         first = next(iter(book.deliveries.values()), None)
         self._since_ms = None if first is None else first.planned_ms
@@ -117,8 +117,8 @@ class Outbox:
         if revision <= self._revisions.get(id, 0):
             return []
         self._revisions[id] = revision
-        said = self._said.get(id)
-        kind = kind_of(self._bot, signal, said)
+        sent = self._said.get(id)
+        kind = kind_of(self._bot, signal, sent)
         done = self._book.deliveries.get(delivery_id(self._bot.name, self._bot.mode, "notify", id, revision))
         if done is not None:
             return self._recall(signal, done, kind)
@@ -127,8 +127,8 @@ class Outbox:
             records = [self._settled(replaced, "skipped", f"revision {revision} replaced it before it was sent")]
         if kind is None:
             return records
-        note = self._note(signal, kind, said, now)
-        if kind == "retraction" and said is not None:
+        note = self._note(signal, kind, sent, now)
+        if kind == "retraction" and sent is not None:
             self.pending[id] = note
             return records
         return records + self._unless_late(note, signal.decided_at, now)
@@ -191,14 +191,14 @@ class Outbox:
     def _recall(self, signal: Signal, done: Delivery, kind: Kind | None) -> list[DeliveryRecord]:
         """Continue what an earlier process of the bot did with this revision."""
         id = signal.signal_id
-        said = self._said.get(id)
+        sent = self._said.get(id)
         self.pending.pop(id, None)
         if done.outcome == "delivered" or (done.n > 0 and done.outcome in (None, "unknown")):
             self._said[id] = self._says(signal)
         if kind is None and done.outcome is not None:
             return []
-        note = self._note(signal, kind or "order", said, done.planned.planned_at)
-        return self._resume(note, done, repeat=kind == "retraction" and said is not None)
+        note = self._note(signal, kind or "order", sent, done.planned.planned_at)
+        return self._resume(note, done, repeat=kind == "retraction" and sent is not None)
 
     def _resume(self, note: Note, done: Delivery, *, repeat: bool) -> list[DeliveryRecord]:
         """Continue with a message that was put off, or whose answer is not known and which is to be repeated."""
@@ -239,13 +239,13 @@ class Outbox:
     def _settled(self, note: Note, outcome: Outcome, why: str) -> DeliveryRecord:
         return Settled(delivery=note.planned.id, bot=self._bot.name, outcome=outcome, reason=why)
 
-    def _says(self, signal: Signal) -> Said:
+    def _says(self, signal: Signal) -> SentSignal:
         is_order = self._bot.refusal_of(signal) is None
         verdict = "" if signal.stage in WITHDRAWN else signal.verdict or ""
-        return Said(action=signal.action, verdict=verdict, is_order=is_order)
+        return SentSignal(action=signal.action, verdict=verdict, is_order=is_order)
 
-    def _note(self, signal: Signal, kind: Kind, said: Said | None, now: datetime) -> Note:
-        line, text = text_of(signal, kind, said, self._bot.language)
+    def _note(self, signal: Signal, kind: Kind, sent: SentSignal | None, now: datetime) -> Note:
+        line, text = text_of(signal, kind, sent, self._bot.language)
         planned = self._planned(signal.signal_id, signal.revision, signal.asset, kind, now, signal.valid_until)
         path = f"case/{signal.case_id}"
         return Note(planned=planned, kind=kind, line=line, text=text, path=path, said=self._says(signal))
@@ -258,21 +258,21 @@ class Outbox:
         )  # fmt: skip
 
 
-def text_of(signal: Signal, kind: Kind, said: Said | None, language: Language) -> tuple[str, str]:
+def text_of(signal: Signal, kind: Kind, sent: SentSignal | None, language: Language) -> tuple[str, str]:
     """Return a message's first line, which has no word of the news but the asset, and its whole text."""
     asset = "" if signal.asset == NO_ASSET else f" {shortened(signal.asset, _ASSET)}"
     verdict = _term(signal.stage if signal.stage in WITHDRAWN else signal.verdict or "unknown", language)
     parts = [_word("confidence", language).format(signal.confidence)]
     if kind == "retraction":
-        head = f"{_action(said.action, language)}{asset}" if said is not None else asset
+        head = f"{_action(sent.action, language)}{asset}" if sent is not None else asset
         line = _word("retraction", language).format(head.strip() or _word("signal", language))
         parts.insert(0, verdict)
-        if signal.stage not in WITHDRAWN and signal.action in {"buy", "sell"} and said and signal.action != said.action:
+        if signal.stage not in WITHDRAWN and signal.action in {"buy", "sell"} and sent and signal.action != sent.action:
             parts.insert(0, _word("now", language).format(_action(signal.action, language)))
-        elif said is None or (said.verdict or "unknown") != (signal.verdict or "unknown") or signal.stage in WITHDRAWN:
+        elif sent is None or (sent.verdict or "unknown") != (signal.verdict or "unknown") or signal.stage in WITHDRAWN:
             parts = (
-                [_word("was_now", language).format(_term(said.verdict, language), verdict)]
-                if said
+                [_word("was_now", language).format(_term(sent.verdict, language), verdict)]
+                if sent
                 else [verdict] * (signal.stage != "retracted")
             )
     elif kind == "order":
@@ -335,8 +335,8 @@ def _summary(signal: Signal, language: Language) -> str:
 
 
 def _action(action: str, language: Language) -> str:
-    said = _term(action, language)
-    return said.upper() if action != "observe" else said
+    word = _term(action, language)
+    return word.upper() if action != "observe" else word
 
 
 def _term(word: str, language: Language) -> str:

@@ -12,7 +12,7 @@ from schemas.deliveries import Side
 from schemas.signals import WITHDRAWN, Signal
 
 
-class Desired(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredPosition(msgspec.Struct, frozen=True, kw_only=True):
     """The position that an instrument should have; ``side`` None: none. ``signal``: the latest that asks for it.
 
     ``reason``: why, in words.
@@ -23,7 +23,7 @@ class Desired(msgspec.Struct, frozen=True, kw_only=True):
     signal: Signal | None = None
 
 
-NOBODY_ASKS = Desired(side=None, reason="no live signal asks for the position")
+NOBODY_ASKS = DesiredPosition(side=None, reason="no live signal asks for the position")
 
 
 class Signals:
@@ -49,32 +49,32 @@ class Signals:
             self._live.setdefault(signal.asset.upper(), {})[signal.signal_id] = signal
         return True
 
-    def desired(self, now: datetime) -> dict[str, Desired]:
+    def desired(self, now: datetime) -> dict[str, DesiredPosition]:
         """Return instrument → the position that live signals ask for at ``now`` (UTC). Others: :data:`NOBODY_ASKS`.
 
         The latest decision wins. Opposite signals on one asset mean no position until one of them is gone.
         """
         wanted = {}
         for asset, signals in self._live.items():
-            for gone in [id for id, one in signals.items() if one.valid_until <= now]:
+            for gone in [id for id, signal in signals.items() if signal.valid_until <= now]:
                 del signals[gone]
             if (last := _latest(signals.values())) is None:
                 continue
-            against = _latest(one for one in signals.values() if one.action != last.action)
+            against = _latest(signal for signal in signals.values() if signal.action != last.action)
             wanted[self._bot.map[asset]] = (
-                Desired(side="long" if last.action == "buy" else "short", reason=last.action, signal=last)
+                DesiredPosition(side="long" if last.action == "buy" else "short", reason=last.action, signal=last)
                 if against is None
-                else Desired(side=None, reason=f"opposite signals: {last.signal_id} and {against.signal_id}")
+                else DesiredPosition(side=None, reason=f"opposite signals: {last.signal_id} and {against.signal_id}")
             )
         return wanted
 
     def next_change(self) -> datetime | None:
         """Return when the clock next ends a live signal (UTC); None if there is none."""
-        return min((one.valid_until for live in self._live.values() for one in live.values()), default=None)
+        return min((signal.valid_until for live in self._live.values() for signal in live.values()), default=None)
 
     def forget(self, before: datetime, held: Collection[str]) -> None:
         """Forget the signals that ended before this time (UTC), except those of open positions (``held``)."""
-        for id in [id for id, one in self.latest.items() if one.valid_until < before and id not in held]:
+        for id in [id for id, signal in self.latest.items() if signal.valid_until < before and id not in held]:
             del self.latest[id], self.arrived_ms[id]
 
     def why_gone(self, id: str, now: datetime) -> str:
@@ -89,4 +89,4 @@ class Signals:
 
 
 def _latest(signals: Iterable[Signal]) -> Signal | None:
-    return max(signals, key=lambda one: (one.decided_at, one.signal_id), default=None)
+    return max(signals, key=lambda signal: (signal.decided_at, signal.signal_id), default=None)

@@ -28,7 +28,7 @@ from schemas.deliveries import (
 )
 from schemas.signals import Signal
 from streams.bots.book import DAY_MS, HOUR_MS, Book, Delivery
-from streams.bots.positions import NOBODY_ASKS, Desired, Signals
+from streams.bots.positions import NOBODY_ASKS, DesiredPosition, Signals
 
 EXIT_PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """Pauses after the attempts of an exit, the example schedule of Standard Webhooks (75 h); the last one repeats."""
@@ -96,9 +96,9 @@ class Reconciler:
     def next_ms(self, now: Situation) -> int | None:
         """Return when the clock next gives work (milliseconds since 1970), if nothing else does."""
         due = [
-            now.wait_until_ms.get(one.planned.id) or _due_ms(one, now)
-            for one in self._book.pending_exits()
-            if one.planned.id not in now.in_flight
+            now.wait_until_ms.get(exit.planned.id) or _due_ms(exit, now)
+            for exit in self._book.pending_exits()
+            if exit.planned.id not in now.in_flight
         ]
         due += [at for id, at in now.wait_until_ms.items() if id not in now.in_flight]
         if (change := self._signals.next_change()) is not None:
@@ -133,7 +133,7 @@ class Reconciler:
     def _left_open(self, now: Situation, now_ms: int) -> list[DeliveryRecord]:
         """Reopen what the destination has, and the book does not."""
         records: list[DeliveryRecord] = []
-        known = {one.planned.id for one in self._book.positions()}
+        known = {position.planned.id for position in self._book.positions()}
         for there in (now.remote or {}).values():
             entry = self._book.deliveries.get(there.reference)
             if not there.is_open or entry is None or entry.n == 0 or there.reference in {*known, *now.in_flight}:
@@ -155,7 +155,7 @@ class Reconciler:
 
     # Exits
 
-    def _exits(self, now: Situation, desired: Mapping[str, Desired], made: Work, wanted_ms: int) -> bool:
+    def _exits(self, now: Situation, desired: Mapping[str, DesiredPosition], made: Work, wanted_ms: int) -> bool:
         """Add the exits that are due; return whether entries have to wait for any. ``wanted_ms``: since when one is due."""
         exiting, now_ms, halt = False, epoch_ms(now.now), self._book.halt_of(self._bot.name)
         for entry in self._book.positions():
@@ -191,7 +191,7 @@ class Reconciler:
             exiting = True
         return exiting
 
-    def _why(self, entry: Delivery, wanted: Desired, at: datetime, halt: HaltRequested | None) -> str:
+    def _why(self, entry: Delivery, wanted: DesiredPosition, at: datetime, halt: HaltRequested | None) -> str:
         if halt is not None:
             return f"halt requested by {halt.by}"
         if wanted is not NOBODY_ASKS:
@@ -213,14 +213,14 @@ class Reconciler:
 
     # Entries
 
-    def _entries(self, now: Situation, desired: Mapping[str, Desired], made: Work) -> list[tuple[Request, int]]:
+    def _entries(self, now: Situation, desired: Mapping[str, DesiredPosition], made: Work) -> list[tuple[Request, int]]:
         """Return the entries that are due, each with the time since when (ms). Those that a rule forbids are recorded."""
         due: list[tuple[Request, int]] = []
         for signal in now.arrived:
             why = self._bot.refusal_of(signal)
             if why is not None and self._is_order(signal):
                 self._skip(signal, "skipped", why, now, made)
-        taken = {one.planned.instrument: one for one in self._book.positions()}
+        taken = {position.planned.instrument: position for position in self._book.positions()}
         open_now = len(taken)
         for instrument, wanted in sorted(desired.items()):
             if wanted.side is None or wanted.signal is None:
@@ -241,7 +241,7 @@ class Reconciler:
                 due.append((Request(planned=planned, n=1, signal=signal), self._signals.arrived_ms[signal.signal_id]))
         return due + self._again(now, desired, made)
 
-    def _again(self, now: Situation, desired: Mapping[str, Desired], made: Work) -> list[tuple[Request, int]]:
+    def _again(self, now: Situation, desired: Mapping[str, DesiredPosition], made: Work) -> list[tuple[Request, int]]:
         """Return the entries that the destination put off and that are due again; settle those that nobody wants any more."""
         due: list[tuple[Request, int]] = []
         for id, until in now.wait_until_ms.items():

@@ -66,7 +66,7 @@ class Briefs:
     async def new(self) -> list[Report]:
         """Return the reports since the last call, without waiting for more."""
         batches = await self._cursor.next(0.0)
-        return [one for tp, records in batches.items() for one in self._of(tp, records)]
+        return [report for tp, records in batches.items() for report in self._of(tp, records)]
 
     def _of(self, tp: Any, records: Any) -> Iterator[Report]:
         for env, record in self._folds[tp].accept(records):
@@ -81,12 +81,12 @@ def report_of(brief: BriefWritten, id: str, at: datetime, language: Language) ->
     zh = language == "zh"
     counts = [len(brief.established), len(brief.disputed), len(brief.unsettled)]
     head = ("简报：{}" if zh else "BRIEF: {}").format(shortened(brief.subject, _SUBJECT))
-    said = ("已证实 {}，有争议 {}，未定 {}" if zh else "{} established, {} disputed, {} unsettled").format(*counts)
+    counted = ("已证实 {}，有争议 {}，未定 {}" if zh else "{} established, {} disputed, {} unsettled").format(*counts)
     if brief.previous is not None:
-        said += (" · 新变化 {}" if zh else " · {} new").format(len(brief.new_since))
-    line = f"{head} · {said}"
+        counted += (" · 新变化 {}" if zh else " · {} new").format(len(brief.new_since))
+    line = f"{head} · {counted}"
     sentences = [*brief.established, *brief.disputed, *brief.unsettled][:_SENTENCES]
-    text = "\n".join([line, *(shortened(one.text, _SENTENCE) for one in sentences)])
+    text = "\n".join([line, *(shortened(sentence.text, _SENTENCE) for sentence in sentences)])
     return Report(id=id, kind="investigation", line=line, text=text, path=f"investigations/{id}", at=at)
 
 
@@ -111,19 +111,19 @@ def low_budget(state: BudgetState, now: datetime, language: Language) -> Iterato
     zh = language == "zh"
     if money < LOW * nano_usd(limits.monthly_usd):
         left = f"{usd_of(max(money, 0)):.2f}"
-        said = f"本月预算即将用完：共 {limits.monthly_usd} 美元，剩余 {left} 美元" if zh else (
+        text = f"本月预算即将用完：共 {limits.monthly_usd} 美元，剩余 {left} 美元" if zh else (
             f"MONTHLY BUDGET ALMOST USED: {left} USD of {limits.monthly_usd} USD left"
         )  # fmt: skip
-        yield _of_budget(f"budget:{now:%Y-%m}", said, now)
+        yield _of_budget(f"budget:{now:%Y-%m}", text, now)
     if units < LOW * limits.daily_units:
-        said = f"今日搜索次数即将用完：共 {limits.daily_units} 次，剩余 {max(units, 0)} 次" if zh else (
+        text = f"今日搜索次数即将用完：共 {limits.daily_units} 次，剩余 {max(units, 0)} 次" if zh else (
             f"TODAY'S TOOL CALLS ALMOST USED: {max(units, 0)} of {limits.daily_units} left"
         )  # fmt: skip
-        yield _of_budget(f"budget:{now:%Y-%m-%d}", said, now)
+        yield _of_budget(f"budget:{now:%Y-%m-%d}", text, now)
 
 
-def _of_budget(id: str, said: str, now: datetime) -> Report:
-    return Report(id=id, kind="budget", line=said, text=said, path="operations", at=now)
+def _of_budget(id: str, text: str, now: datetime) -> Report:
+    return Report(id=id, kind="budget", line=text, text=text, path="operations", at=now)
 
 
 class OutageWatch:
@@ -148,8 +148,8 @@ class OutageWatch:
             return []
         at, _, failed = self._newest[-1]
         why = term(failed).of(self._language)
-        said = f"核查持续失败：最近 {IN_A_ROW} 条信号均未核查 · {why}" if self._language == "zh" else (
+        text = f"核查持续失败：最近 {IN_A_ROW} 条信号均未核查 · {why}" if self._language == "zh" else (
             f"VERIFICATION FAILS: none of the last {IN_A_ROW} signals could be checked · {why}"
         )  # fmt: skip
         id = f"outage:{at:%Y-%m-%dT%H}"
-        return [Report(id=id, kind="outage", line=said, text=said, path="operations", at=at)]
+        return [Report(id=id, kind="outage", line=text, text=text, path="operations", at=at)]

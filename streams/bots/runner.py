@@ -130,10 +130,10 @@ class BotRunner(DeliveryRunner):
         return ends
 
     def _refuse_others(self, every: Book, book: Book) -> None:
-        ours = {one.planned.id for one in book.positions()}
-        others = [p for one in every.positions() if (p := one.planned).id not in ours and p.mode == "live"]
+        ours = {position.planned.id for position in book.positions()}
+        others = [p for position in every.positions() if (p := position.planned).id not in ours and p.mode == "live"]
         if others:
-            kinds = ", ".join(sorted({f"kind {one.adapter} in mode live" for one in others}))
+            kinds = ", ".join(sorted({f"kind {planned.adapter} in mode live" for planned in others}))
             raise ConfigError(
                 f"the bot {self.bot.name} has {len(others)} open positions of {kinds}, which this definition would not close: restore "
                 f"the old one and run `newsproof bots halt {self.bot.name} --exit`, or give the new bot another name"
@@ -142,7 +142,7 @@ class BotRunner(DeliveryRunner):
     async def _load_signals(self) -> tuple[Signals, dict[TopicPartition, int], list[Signal]]:
         """Return the signals, where to follow them from, and those that arrived since the bot last wrote."""
         positions = self.book.positions()
-        oldest = min((one.planned.planned_at for one in positions), default=self._clock()) - timedelta(days=1)
+        oldest = min((position.planned.planned_at for position in positions), default=self._clock()) - timedelta(days=1)
         spans = await self._signal_spans(min(oldest, self._clock() - timedelta(days=SIGNAL_DAYS)))
         last_ms = max((max(d.planned_ms, d.settled_ms) for d in self.book.deliveries.values()), default=self._now_ms())
         signals, arrived = Signals(self.bot), []
@@ -152,10 +152,10 @@ class BotRunner(DeliveryRunner):
                 signal = self._signal(record)
                 if signal is not None and signals.take(signal, at_ms) and at_ms >= last_ms:
                     arrived.append(signal)
-        if unknown := [one.planned for one in positions if one.planned.signal_id not in signals.latest]:
+        if unknown := [position.planned for position in positions if position.planned.signal_id not in signals.latest]:
             log.error(
                 "the signals of these open positions are not on the topic any more, so the bot cannot close them: close them at the destination by hand",
-                instruments=sorted({one.instrument for one in unknown}),
+                instruments=sorted({planned.instrument for planned in unknown}),
             )
         return signals, {tp: end for tp, (_, end) in spans.items()}, arrived
 
@@ -190,7 +190,7 @@ class BotRunner(DeliveryRunner):
                     await self._wake.wait()
             if self._reading is None and loop.time() - self._read_at > self._reconcile_s:
                 self._start_reading()
-                held = {one.planned.signal_id for one in self.book.positions()}
+                held = {position.planned.signal_id for position in self.book.positions()}
                 signals.forget(self._clock() - timedelta(days=1), held)
 
     async def _turn(
@@ -217,7 +217,7 @@ class BotRunner(DeliveryRunner):
             PermanentError: the destination refuses all further requests.
         """
         results = list(self._results)
-        records = [record for one in results if (record := self._settled_by(*one)) is not None]
+        records = [record for answered in results if (record := self._settled_by(*answered)) is not None]
         if records:
             await self._append(writer, records)
         del self._results[: len(results)]  # if the log is away, they are written after it is back

@@ -62,7 +62,7 @@ class DeliveryWriter:
                     sent = await self._producer.send(
                         self._topic, encode(record), key=key.encode(), partition=0, headers=_HEADERS
                     )
-                    sent.add_done_callback(_looked_at)
+                    sent.add_done_callback(_retrieve_error)
             except BaseException:
                 await self._producer.abort_transaction()
                 raise
@@ -80,7 +80,7 @@ async def append_halt(appender: Any, topics: Topics, record: HaltRequested | Hal
     await appender.append(topics.deliveries, encode(record), key=None, partition=0, headers=_HEADERS)
 
 
-def _looked_at(future: asyncio.Future[Any]) -> None:
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
     # The transaction's own error reports a failed record.
     if not future.cancelled():
         future.exception()

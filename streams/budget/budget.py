@@ -188,10 +188,10 @@ class BudgetLedger(Budget):
 
     def on_calls(self, calls: Iterable[Call]) -> None:
         """Settle calls found in the journal that their worker could not settle."""
-        if found := [c for c in calls if c.grant is not None and not c.grant.startswith(self.incarnation)]:
+        if unsettled := [c for c in calls if c.grant is not None and not c.grant.startswith(self.incarnation)]:
             if not self._found:
                 self._aside(self._settle_found())
-            self._found.extend(found)
+            self._found.extend(unsettled)
 
     def may_admit(self, cases: int) -> str | None:
         """Return why no further case should be opened beside this many untriaged ones; None if one may."""
@@ -232,9 +232,9 @@ class BudgetLedger(Budget):
         # These calls are in the journal, so their reservations are in the log by now: read that far before looking them
         # up.
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
-        found, self._found = self._found, []
+        unsettled, self._found = self._found, []
         await self._until(end)
-        for call in found:
+        for call in unsettled:
             if call.grant in self.state.held:
                 self._settle(call.grant, call.cost_usd)
 
@@ -263,14 +263,14 @@ class BudgetLedger(Budget):
     def _fold(self, record: ConsumerRecord[Any, bytes]) -> None:
         alerted = self.state.alerted
         try:
-            said = decode(record.value)
+            change = decode(record.value)
         except ContractError as exc:
             if isinstance(exc, NewerRecordError):
                 raise
             self.state.ignore(record.offset, record.timestamp, str(exc))
             log.warning("ignored a record that is not a budget record", offset=record.offset, why=str(exc))
             return
-        decision = self.state.fold(record.offset, record.timestamp, said)
+        decision = self.state.fold(record.offset, record.timestamp, change)
         if decision is not None and (waiting := self._waiting.get(decision.id)) is not None and not waiting.done():
             waiting.set_result(decision)
         new = (self.state.alerted - alerted) if self._caught_up else 0

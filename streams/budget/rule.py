@@ -343,23 +343,23 @@ class BudgetState:
 
     # Settlements
 
-    def _settled(self, said: Settled) -> None:
-        held = self.held.pop(said.id, None)
+    def _settled(self, settlement: Settled) -> None:
+        held = self.held.pop(settlement.id, None)
         if held is None:
             self.late += 1  # already settled, never granted, or its month has ended and been dropped
             return
         day = self.days.get(held.at) or DayBook()
         month = self.months.get(held.at.replace(day=1)) or MonthBook()
-        cost = 0 if said.unused else held.nano if said.usd is None else nano_usd(said.usd)
+        cost = 0 if settlement.unused else held.nano if settlement.usd is None else nano_usd(settlement.usd)
         pot = month.pot(held.pot)
         pot.held -= held.nano
         pot.paid += cost
         before, day.held, day.paid = day.paid, day.held - held.nano, day.paid + cost
-        _take(day, month, held, units=-held.units if said.unused else 0, nano=cost - held.nano)
+        _take(day, month, held, units=-held.units if settlement.unused else 0, nano=cost - held.nano)
         if cost > held.nano:
             day.above += 1
             month.above_usd += cost - held.nano
-            text = f"a call cost {usd_of(cost):f} USD, {usd_of(held.nano):f} were reserved (id {said.id})"
+            text = f"a call cost {usd_of(cost):f} USD, {usd_of(held.nano):f} were reserved (id {settlement.id})"
             self._alert(Alert(held.at, "above_reservation", text))
         if self.limits is not None:
             share = nano_usd(self.limits.monthly_usd) // DAILY_SHARE

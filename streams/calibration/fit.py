@@ -66,7 +66,7 @@ def fit_map(samples: Iterable[Sample], as_of: datetime, *, false_share: float | 
 
     ``false_share``: the selling rule's largest share of false claims, as in :func:`sell_from`; None: no rule.
     """
-    known = _first_of_stories(_known(samples, as_of))
+    known = _first_of_stories(_known_before(samples, as_of))
     curves = []
     for target, of_target in groupby(known, key=lambda s: s.target):
         groups: dict[tuple[str, str], list[Sample]] = defaultdict(list)
@@ -84,7 +84,7 @@ def fit_map(samples: Iterable[Sample], as_of: datetime, *, false_share: float | 
 
 def stories_with_outcomes(samples: Iterable[Sample], as_of: datetime) -> dict[str, int]:
     """Return target → number of stories that :func:`fit_map` counts for it."""
-    return dict(Counter(sample.target for sample in _first_of_stories(_known(samples, as_of))))
+    return dict(Counter(sample.target for sample in _first_of_stories(_known_before(samples, as_of))))
 
 
 def sell_from(stood: Sequence[Sample], false_share: float) -> float:
@@ -93,14 +93,14 @@ def sell_from(stood: Sequence[Sample], false_share: float) -> float:
     The upper bound of Wilson's 95 % interval has to keep it, over the samples with at least this confidence.
     :data:`NOTHING_SOLD` if no confidence does.
     """
-    found, false, count = NOTHING_SOLD, 0, 0
+    lowest, false, count = NOTHING_SOLD, 0, 0
     for confidence, group in groupby(sorted(stood, key=lambda s: -s.confidence), key=lambda s: s.confidence):
         outcomes = [sample.outcome for sample in group]
         count += len(outcomes)
         false += outcomes.count(0)
         if wilson(false, count)[1] <= false_share:
-            found = confidence
-    return found
+            lowest = confidence
+    return lowest
 
 
 def fit_platt(logits: Floats, outcomes: Floats) -> tuple[float, float, tuple[float, float, float]]:
@@ -136,7 +136,7 @@ def fit_platt(logits: Floats, outcomes: Floats) -> tuple[float, float, tuple[flo
     return float(at[0]), float(at[1]), (float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1]))
 
 
-def _known(samples: Iterable[Sample], as_of: datetime) -> list[Sample]:
+def _known_before(samples: Iterable[Sample], as_of: datetime) -> list[Sample]:
     return [sample for sample in samples if as_of - WINDOW < _counts_from(sample) <= as_of]
 
 

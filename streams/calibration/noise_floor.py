@@ -20,9 +20,9 @@ def noise_floor(bins: Sequence[tuple[int, float]]) -> float:
 
     Source: Bröcker & Smith 2007, Weather and Forecasting 22, 651-661 (consistency resampling).
     """
-    filled = sorted((cases, min(1.0, max(0.0, said))) for cases, said in bins if cases)
+    filled = sorted((cases, min(1.0, max(0.0, expected))) for cases, expected in bins if cases)
     if not filled:
         return 0.0
-    cases, said = (np.array(column) for column in zip(*filled, strict=True))
-    hits = np.random.default_rng(_SEED).binomial(cases, said, size=(DRAWS, len(filled)))
-    return float(np.quantile(np.abs(hits - cases * said).sum(axis=1) / cases.sum(), _LEVEL))
+    cases, expected = (np.array(column) for column in zip(*filled, strict=True))
+    hits = np.random.default_rng(_SEED).binomial(cases, expected, size=(DRAWS, len(filled)))
+    return float(np.quantile(np.abs(hits - cases * expected).sum(axis=1) / cases.sum(), _LEVEL))

@@ -111,7 +111,7 @@ async def read_samples(client: ClickHouse, as_of: datetime) -> list[Sample]:
     at = round(as_of.timestamp() * 1000)
     bounds = {"as_of": at, "since": at - round(REACH.total_seconds() * 1000)}
     cases = [
-        Judged(case_id, tuple(Revision(*one) for one in revisions), *first)
+        Judged(case_id, tuple(Revision(*revision) for revision in revisions), *first)
         for case_id, revisions, first, _ in (await client.query(_REVISIONS, bounds)).rows
     ]
     moves = [Move(*row) for row in (await client.query(_OUTCOMES, bounds)).rows]
@@ -133,7 +133,7 @@ def samples_of(
     for case in judged.values():
         # A model may remember older news, so its confidence in it says nothing of what is new.
         if case.emitted_ms - case.published_ms <= BACKFILLED_AFTER.total_seconds() * 1000:
-            outcome, known_ms = _stood(case, labels.get(case.case_id))
+            outcome, known_ms = _outcome_at(case, labels.get(case.case_id))
             yield _sample(case, STOOD, outcome, known_ms, stories)
 
 
@@ -147,13 +147,13 @@ def _counts(case: Judged, move: Move) -> bool:
     )
 
 
-def _stood(case: Judged, label: Label | None) -> tuple[bool, int]:
+def _outcome_at(case: Judged, label: Label | None) -> tuple[bool, int]:
     """Return whether the claim stood, and since when that is known: since the label, else 14 days after the signal."""
     if label is not None:
         return label.truth == "true", label.since_ms
     end_ms = case.emitted_ms + round(STANDS_FOR.total_seconds() * 1000)
-    within = [one for one in case.revisions if one.emitted_ms <= end_ms]
-    withdrawn = any(one.stage in WITHDRAWN for one in within)
+    within = [revision for revision in case.revisions if revision.emitted_ms <= end_ms]
+    withdrawn = any(revision.stage in WITHDRAWN for revision in within)
     return not withdrawn and max(within).verdict == "confirmed", end_ms
 
 

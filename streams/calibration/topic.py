@@ -125,7 +125,7 @@ class Fits:
         return self.newest is not before
 
 
-def told_of(fitted: CalibrationFitted | None) -> CalibrationMap | None:
+def calibration_of(fitted: CalibrationFitted | None) -> CalibrationMap | None:
     """Return the map that snapshots pin; None if it says nothing, so that a day without a curve makes no new snapshot."""
     if fitted is None or not (fitted.map.curves or fitted.map.sell_from is not None):
         return None

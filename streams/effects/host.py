@@ -27,7 +27,7 @@ from schemas.effects import CallModel, Effect, Failure, Reply, Search, SearchRep
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
 from streams.effects.breakers import PROVIDER_FAILURES, Breaker, Breakers, BreakerState
 from streams.effects.search_cache import SearchCache, search_key
-from streams.effects.spending import Budget, Grant, Unlimited
+from streams.effects.spending import Budget, Grant, UnlimitedBudget
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class EffectsHost:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._ports = ports
-        self._spending = spending or Unlimited()
+        self._spending = spending or UnlimitedBudget()
         self.breakers = breakers or Breakers()
         self._searches = searches
         self._clock, self._now = clock, now

@@ -11,7 +11,7 @@ counts in that attempt's line and in the line of the step that uses it. A step o
 ``references``, and how many of them are ``new``, ``independent`` and ``official``. The line of a signal has its
 ``confidence``, and its change since triage (``delta``).
 
-Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
+ReplayResult results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
 """
 
@@ -93,9 +93,9 @@ def _of_round(event: ev.Event, known: frozenset[str]) -> dict[str, object]:
             return {
                 "round": number,
                 "references": len(references),
-                "new": sum(one.url not in known for one in references),
+                "new": sum(reference.url not in known for reference in references),
                 "independent": findings.independent_sources,
-                "official": sum(one.official for one in references),
+                "official": sum(reference.official for reference in references),
             }
         case ev.SignalSynthesized(signal=signal):
             return {
@@ -139,7 +139,7 @@ class Meter:
         """Remember a result that is about to be appended at the case's head. ``now`` is UTC."""
         seconds = None if isinstance(event, ev.EffectCompleted) else _seconds(case, now)
         known = references_so_far(case) if isinstance(case, Inquiry) and log.is_enabled_for(logging.DEBUG) else ()
-        urls = frozenset(one.url for one in known)
+        urls = frozenset(reference.url for reference in known)
         result = _Result(_step_of(self._registry, case, event), seconds, event, case.replies.calls, urls)
         if (ours := self._cases.get(case.case_id)) is None:
             ours = self._cases[case.case_id] = _Case()
@@ -203,7 +203,9 @@ class Meter:
             return
         if call.units:
             self.billed[call.kind, call.provider] += call.units
-        self.captchas.update((one.strategy, one.route) for one in call.refusals if one.kind == "captcha")
+        self.captchas.update(
+            (refusal.strategy, refusal.route) for refusal in call.refusals if refusal.kind == "captcha"
+        )
         self.call_seconds.setdefault(labels, Latencies()).add(call.latency_ms / 1000)
         self.denied += call.error == "budget"
         if call.cost_usd is None:

@@ -67,5 +67,5 @@ class Budget:
         return None
 
 
-class Unlimited(Budget):
+class UnlimitedBudget(Budget):
     """Grants every call, for runs without paid calls."""

@@ -179,11 +179,11 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
                 stream.queue.put_nowait_enhanced(event, on_pressure_high=on_high, on_pressure_drop=on_drop)
 
     def _pressure_of(self, tp: Any) -> tuple[Callable[[], None], Callable[[], None]]:
-        found = self._pressure.get(tp)
-        if found is None:
+        callbacks = self._pressure.get(tp)
+        if callbacks is None:
             own = TP(tp.topic, tp.partition)  # equal to aiokafka's, but Faust asserts its own type
-            found = self._pressure[tp] = (lambda: self.on_buffer_full(own), lambda: self.on_buffer_drop(own))
-        return found
+            callbacks = self._pressure[tp] = (lambda: self.on_buffer_full(own), lambda: self.on_buffer_drop(own))
+        return callbacks
 
     async def _seek_back(self) -> None:
         # As in Faust: records fetched while the flow was suspended are dropped, so they are read again from the commit.

@@ -106,12 +106,12 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
         """Return whether these facts match. A confidence that is not known yet matches unless the filter has a minimum."""
         if self.asset and facts.asset.casefold() not in self.assets:
             return False
-        for wanted, found in ((self.event_type, facts.event_type), (self.source, facts.source)):
-            if wanted and wanted.casefold() != found.casefold():
+        for wanted, value in ((self.event_type, facts.event_type), (self.source, facts.source)):
+            if wanted and wanted.casefold() != value.casefold():
                 return False
         if self.text and facts.words is not None:
-            said = "\n".join(facts.words).lower()
-            if not all(word in said for word in self.text.lower().split()):
+            words = "\n".join(facts.words).lower()
+            if not all(word in words for word in self.text.lower().split()):
                 return False
         if self.min_confidence > 0 and (facts.confidence is None or facts.confidence < self.min_confidence):
             return False
@@ -125,7 +125,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def assets(self) -> list[str]:
         """The assets that match, in lower case."""
-        return [one.strip() for one in self.asset.casefold().split(",")]
+        return [asset.strip() for asset in self.asset.casefold().split(",")]
 
     def takes(self, case: FeedCase) -> bool:
         """Return whether a case matches."""

@@ -84,14 +84,14 @@ class SignalHistory:
                 seen[signal.signal_id] = signal.revision
                 if wanted.fits(facts_of(signal)):
                     items.append(signal)
-        more = any(one.end > one.first for one in reach.values())
+        more = any(part.end > part.first for part in reach.values())
         return SignalPage(items, _written(reach) if more else None)
 
     async def _fill(self, reach: dict[TopicPartition, _Reach]) -> int:
         """Read earlier records of every partition that has none left; return how many there were."""
         looked = 0
-        while empty := {tp: one for tp, one in reach.items() if not one.held and one.end > one.first}:
-            spans = {tp: (max(one.first, one.end - one.chunk), one.end) for tp, one in empty.items()}
+        while empty := {tp: part for tp, part in reach.items() if not part.held and part.end > part.first}:
+            spans = {tp: (max(part.first, part.end - part.chunk), part.end) for tp, part in empty.items()}
             async for tp, records in read_range(self._address, spans, **_COMMITTED):
                 looked += len(records)
                 for record in records:
@@ -100,10 +100,10 @@ class SignalHistory:
                     except ContractError:
                         continue  # not a signal: the audit counts these
                     reach[tp].held.append((record.timestamp, record.offset, signal))
-            for tp, one in empty.items():
-                one.chunk = min(one.chunk * 2, _LARGEST_CHUNK)
-                if not one.held:
-                    one.end = spans[tp][0]
+            for tp, part in empty.items():
+                part.chunk = min(part.chunk * 2, _LARGEST_CHUNK)
+                if not part.held:
+                    part.end = spans[tp][0]
             if looked >= READ_AT_MOST:
                 break
         return looked
@@ -157,7 +157,7 @@ class CaseRecords:
             return []
         start = max(first, bounds[tp][0], 0 if newest is None else bounds[tp][1] - newest)
         end = bounds[tp][1] if through is None else min(through + 1, bounds[tp][1])
-        found: list[JournalRecord] = []
+        journal: list[JournalRecord] = []
         subjects = {id.encode() for id in with_looks(case_id, len(bounds))}
         part = JournalFold(start, partitions=len(bounds))
         try:
@@ -165,16 +165,16 @@ class CaseRecords:
                 async for _, records in read_range(self._address, {tp: (start, end)}):
                     for record in records:
                         if dict(record.headers).get("ce_subject") in subjects:
-                            _keep(part, record, found, read)
+                            _keep(part, record, journal, read)
         except TimeoutError as exc:
             raise TransientError(
                 "the case was not found in the log in time: try again when ClickHouse is back, which knows its position",
                 kind="timeout",
             ) from exc
-        return found
+        return journal
 
 
-def _keep(part: JournalFold, record: Any, found: list[JournalRecord], read: Any) -> None:
+def _keep(part: JournalFold, record: Any, journal: list[JournalRecord], read: Any) -> None:
     env, accepted = part.judge(record)
     if env is None:
         return
@@ -184,4 +184,4 @@ def _keep(part: JournalFold, record: Any, found: list[JournalRecord], read: Any)
     else:
         kept = readable_record(env, record, accepted=accepted)
     if kept is not None:
-        found.append(kept)
+        journal.append(kept)

@@ -19,7 +19,7 @@ from schemas import research_events as iev
 from schemas.calls import Call
 from schemas.effects import Failure, SearchReply
 from schemas.research_events import AnswerStopped
-from streams.feed.turn_events import Said, fields_of
+from streams.feed.turn_events import Frame, fields_of
 
 PHASES = {
     "frame": "planning",
@@ -78,7 +78,7 @@ class InvestigationEventConverter:
         self._number = 0
         self.over = False
 
-    def take(self, env: wire.Envelope, event: Any) -> list[Said]:
+    def take(self, env: wire.Envelope, event: Any) -> list[Frame]:
         """Return the events of the next accepted record, in order of sending; possibly none."""
         if self._opened is None:
             if not isinstance(event, iev.InvestigationAsked):
@@ -86,20 +86,20 @@ class InvestigationEventConverter:
             self._zh, self._opened = event.language == "zh", env.time
         self._calls += event.calls
         self._all += event.calls
-        said = [] if isinstance(event, ev.EffectCompleted | ev.StepStarted) else self._moved(env, event)
-        return [(name, {**data, "timestamp": env.time}) for name, data in said]
+        frames = [] if isinstance(event, ev.EffectCompleted | ev.StepStarted) else self._moved(env, event)
+        return [(name, {**data, "timestamp": env.time}) for name, data in frames]
 
-    def _moved(self, env: wire.Envelope, event: Any) -> list[Said]:
-        said = [] if isinstance(event, iev.InvestigationAsked) else [self._thought(env, event)]
+    def _moved(self, env: wire.Envelope, event: Any) -> list[Frame]:
+        frames = [] if isinstance(event, iev.InvestigationAsked) else [self._thought(env, event)]
         self._began, self._calls = env.time, []
         if isinstance(event, ev.TERMINAL):
             self.over = True
-            return [*said, *self._ending(env, event)]
+            return [*frames, *self._ending(env, event)]
         following = _graph().step_after(event, iev.InvestigationAsked)
         self._step = "" if following is None else following.name
-        return [*said, self._status(env, event)]
+        return [*frames, self._status(env, event)]
 
-    def _status(self, env: wire.Envelope, event: Any) -> Said:
+    def _status(self, env: wire.Envelope, event: Any) -> Frame:
         phase, words = PHASES.get(self._step, "executing"), _DOES.get(self._step, ("", ""))[self._zh]
         if isinstance(event, iev.InvestigationAsked):
             asked = {"investigation_id": env.case_id, "subject": event.subject, "question": event.question}
@@ -107,9 +107,9 @@ class InvestigationEventConverter:
             return "status", {"phase": "idle", "message": self._say("asked", event.subject), **about}
         return "status", {"phase": "recovering" if isinstance(event, ev.StepFailed) else phase, "message": words}
 
-    def _thought(self, env: wire.Envelope, event: Any) -> Said:
+    def _thought(self, env: wire.Envelope, event: Any) -> Frame:
         self._number += 1
-        thought, action, observation = self._told(event)
+        thought, action, observation = self._texts_of(event)
         phase = PHASES.get(self._step, "executing")
         if isinstance(event, ev.StepFailed):
             phase = "recovering"
@@ -129,7 +129,7 @@ class InvestigationEventConverter:
             "duration_ms": _ms(self._began, env.time),
         }
 
-    def _told(self, event: Any) -> tuple[str, str, str]:
+    def _texts_of(self, event: Any) -> tuple[str, str, str]:
         """Return thought, action and observation: why, what was done, and what came of it."""
         done = _DOES.get(self._step, ("", ""))[self._zh]
         match event:
@@ -142,8 +142,10 @@ class InvestigationEventConverter:
                 return event.reason, queries or done, self._say("planned", event.round, len(event.tasks))
             case ev.SearchCompleted():
                 lost = sum(o.failure is not None for o in event.outcomes)
-                found = self._say("found", len(event.findings.references)) + (self._say("lost", lost) if lost else "")
-                return "", done, found
+                observation = self._say("found", len(event.findings.references)) + (
+                    self._say("lost", lost) if lost else ""
+                )
+                return "", done, observation
             case ev.PagesScraped():
                 return "", done, self._say("opened", len(event.pages), len(event.failures))
             case ev.KeywordsExpanded():
@@ -177,7 +179,7 @@ class InvestigationEventConverter:
             case _:
                 return str(getattr(event, "reason", ""))
 
-    def _ending(self, env: wire.Envelope, event: Any) -> list[Said]:
+    def _ending(self, env: wire.Envelope, event: Any) -> list[Frame]:
         spent = {
             "tokens": _tokens(self._all),
             "cost_usd": _cost(self._all),
@@ -208,11 +210,22 @@ def _graph() -> Registry:
 
 def _call(call: Call) -> dict[str, Any]:
     reply = call.reply
-    told: dict[str, Any] = {"kind": call.kind, "provider": call.provider, "model": call.model, "ok": call.error is None}
-    told |= {"prompt": call.prompt_name} if call.prompt_name else {}
-    told |= {"query": reply.query, "hits": len(reply.results)} if isinstance(reply, SearchReply) else {}
-    told |= {"error": reply.kind} if isinstance(reply, Failure) else {}
-    return {**told, "mode": call.mode, "cached": call.cached, "latency_ms": call.latency_ms, "cost_usd": call.cost_usd}
+    described: dict[str, Any] = {
+        "kind": call.kind,
+        "provider": call.provider,
+        "model": call.model,
+        "ok": call.error is None,
+    }
+    described |= {"prompt": call.prompt_name} if call.prompt_name else {}
+    described |= {"query": reply.query, "hits": len(reply.results)} if isinstance(reply, SearchReply) else {}
+    described |= {"error": reply.kind} if isinstance(reply, Failure) else {}
+    return {
+        **described,
+        "mode": call.mode,
+        "cached": call.cached,
+        "latency_ms": call.latency_ms,
+        "cost_usd": call.cost_usd,
+    }
 
 
 def _tokens(calls: list[Call]) -> dict[str, int]:

@@ -162,12 +162,12 @@ class LiveFeed:
         part, shown_from = self._parts[tp], self._shown_from[tp]
         items = []
         for env, record in part.accept(records):
-            if record.offset >= shown_from and (item := self._told(tp, env, record)) is not None:
+            if record.offset >= shown_from and (item := self._item_of(tp, env, record)) is not None:
                 items.append(item)
         if records[-1].offset >= shown_from:
             self.window.add("case", tp.partition, records[-1].offset, items)
 
-    def _told(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item | None:
+    def _item_of(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item | None:
         try:
             return self._item(tp, env, record)
         except Exception as exc:
@@ -184,13 +184,13 @@ class LiveFeed:
             case.take(env, event)
         if env.type in TERMINAL_NAMES and case.case_id in self._offsets:
             self._offsets[case.case_id] = self._offsets[case.case_id][0], record.offset
-        said = self._describe(case, env, event)
+        described = self._describe(case, env, event)
         return Item(
             kind="case",
             partition=tp.partition,
             offset=record.offset,
             facts=Facts(case.asset, case.event_type, case.confidence, case.source),
-            data=msgspec.json.encode({"type": "case", "data": said}),
+            data=msgspec.json.encode({"type": "case", "data": described}),
             for_all=env.type in TERMINAL_NAMES,
         )
 

@@ -24,7 +24,7 @@ from schemas.config import Snapshot
 from schemas.effects import Failure
 from schemas.research_events import BriefWritten
 
-Said = tuple[str, dict[str, Any]]
+Frame = tuple[str, dict[str, Any]]
 """Name and data of an SSE event."""
 SHORT = 200
 """Maximum number of characters in ``reasoning``; ``full`` holds the whole."""
@@ -58,7 +58,7 @@ class TurnEventConverter:
         self._stage = "routing"
         self.over = False
 
-    def take(self, env: wire.Envelope, event: Any) -> list[Said]:
+    def take(self, env: wire.Envelope, event: Any) -> list[Frame]:
         """Return the events of the next accepted record, in order of sending; possibly none."""
         if self._turn is None:
             if not isinstance(event, rev.QuestionAsked):
@@ -70,12 +70,12 @@ class TurnEventConverter:
             self.over = isinstance(event, ev.TERMINAL)
             if not self.over:  # report an end whatever came before it
                 self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
-        said = self._told(self._turn, event)
+        frames = self._convert(self._turn, event)
         if self._compat:
-            said = [(name, with_documented_fields(name, data, event.calls)) for name, data in said]
-        return [(name, {**data, "timestamp": env.time}) for name, data in said]
+            frames = [(name, with_documented_fields(name, data, event.calls)) for name, data in frames]
+        return [(name, {**data, "timestamp": env.time}) for name, data in frames]
 
-    def _told(self, turn: Turn, event: Any) -> list[Said]:
+    def _convert(self, turn: Turn, event: Any) -> list[Frame]:
         if isinstance(event, ev.TERMINAL):
             return _ending(event)
         match event:
@@ -83,12 +83,12 @@ class TurnEventConverter:
                 asked = {"chat_id": turn.case_id, "conversation": event.chat_id, "question": event.message}
                 return [self._status("routing", **asked)]
             case rev.QuestionRouted():
-                decided: Said = "super_agent_decision", fields_of(event)
+                decided: Frame = "super_agent_decision", fields_of(event)
                 follows = {"plan": "planning", "cases": "data_collection"}.get(event.route)
                 return [decided, *([self._status(follows)] if follows else [])]
             case rev.AnalysisPlanned():
-                asked_agents = [AGENT_IDS[one.agent] for one in event.task_breakdown]
-                planned: Said = "planning_result", {**fields_of(event), "agent_ids": asked_agents}
+                asked_agents = [AGENT_IDS[part.agent] for part in event.task_breakdown]
+                planned: Frame = "planning_result", {**fields_of(event), "agent_ids": asked_agents}
                 return [planned, self._status("data_collection")]
             case rev.DataCollected():
                 return [("data_collected", _collected(event, candles=self._candles)), self._status("analysis")]
@@ -103,7 +103,7 @@ class TurnEventConverter:
             case _:
                 return []
 
-    def _status(self, stage: str, message: str = "", *, phase: str = "", **more: Any) -> Said:
+    def _status(self, stage: str, message: str = "", *, phase: str = "", **more: Any) -> Frame:
         self._stage = stage
         usual, words = STAGES[stage]
         return "status", {
@@ -113,7 +113,7 @@ class TurnEventConverter:
             **more,
         }
 
-    def _failed(self, event: ev.StepFailed) -> list[Said]:
+    def _failed(self, event: ev.StepFailed) -> list[Frame]:
         if event.outcome == "give_up":
             return []  # an answer made by code, or an error, follows
         why = f"{event.step}: {event.failure.message} ({event.failure.kind})"
@@ -138,13 +138,13 @@ def _collected(event: rev.DataCollected, *, candles: bool) -> dict[str, Any]:
     fields = {**fields_of(event), "candle_count": len(event.candles)}
     if not candles:
         del fields["candles"]
-    price = {one.name: one.value for one in event.price}
+    price = {figure.name: figure.value for figure in event.price}
     # A chat about another asset has that asset's price in `price`, and none of Bitcoin.
     of_bitcoin = price.get("price") if event.asset == "BTC" else None
     return {**fields, "btc_price": of_bitcoin, "price_change_24h": price.get("price_change_24h")}
 
 
-def _agent(turn: Turn, call: Call) -> Said:
+def _agent(turn: Turn, call: Call) -> Frame:
     try:
         result = agent_result(turn, call)
     except LookupError as exc:  # the configuration that the turn pins has not arrived
@@ -189,7 +189,7 @@ def with_documented_fields(name: str, data: dict[str, Any], calls: tuple[Call, .
 
 def _phases(plan: dict[str, Any]) -> dict[str, Any]:
     later = plan["execution_strategy"].sequential_after
-    first = [AGENT_IDS[one] for one in plan["execution_strategy"].parallel_agents]
+    first = [AGENT_IDS[agent] for agent in plan["execution_strategy"].parallel_agents]
     analysis = [
         {
             **dict.fromkeys(_NAMED, AGENT_IDS[task.agent]),
@@ -205,13 +205,13 @@ def _phases(plan: dict[str, Any]) -> dict[str, Any]:
     return {"task_breakdown": breakdown, "tasks": plan["task_breakdown"]}
 
 
-def _ending(event: Any) -> list[Said]:
+def _ending(event: Any) -> list[Frame]:
     match event:
         case rev.AnswerGiven():
             return [("final_answer", fields_of(event)), ("done", {"decision_phase": "completed"})]
         case rev.AnswerStopped(requested_by=by, reason=reason):
-            said = {"decision_phase": "stopped", "stopped": True, "requested_by": by, "reason": reason}
-            return [("done", said)]
+            ending = {"decision_phase": "stopped", "stopped": True, "requested_by": by, "reason": reason}
+            return [("done", ending)]
         case _:
             step = getattr(event, "failed_step", "")
             words = getattr(event, "reason", type(event).__name__)

@@ -283,14 +283,14 @@ class TurnFeed:
                 yield heartbeat()
                 continue
             try:
-                said = teller.take(record.envelope, record.event)
+                events = teller.take(record.envelope, record.event)
             except Exception as exc:  # the stream continues to its end, whatever a record holds
                 log.warning(
                     "event skipped: it could not be sent", topic=self._topic, offset=record.offset, why=repr(exc)[:500]
                 )
                 continue
-            if said and (after is None or record.offset > after):
-                yield b"".join(_frames(said, record.offset))
+            if events and (after is None or record.offset > after):
+                yield b"".join(_frames(events, record.offset))
 
 
 _OPENINGS = (QuestionAsked, InvestigationAsked)
@@ -298,10 +298,10 @@ _INDEXED = ev.OPENING_NAMES | ev.TERMINAL_NAMES
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
 
-def _frames(said: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[bytes]:
-    for number, (name, data) in enumerate(said, start=1):
+def _frames(events: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[bytes]:
+    for number, (name, data) in enumerate(events, start=1):
         body = _encode({"type": name, "data": data})
-        yield frame(name, body, id=str(offset) if number == len(said) else None)
+        yield frame(name, body, id=str(offset) if number == len(events) else None)
 
 
 def _event_of(env: wire.Envelope, record: Any) -> ev.CaseEvent | None:

@@ -45,11 +45,11 @@ class Place(msgspec.Struct, frozen=True):
         Raises:
             ContractError: it is not a position (reason ``bad_place``).
         """
-        found = _WRITTEN(text) if len(text) <= _LONGEST else None
+        match = _WRITTEN(text) if len(text) <= _LONGEST else None
         try:
-            if found is None:
+            if match is None:
                 raise ValueError
-            signal, case = (tuple(int(n) for n in part.split(".") if part) for part in found.groups())
+            signal, case = (tuple(int(n) for n in part.split(".") if part) for part in match.groups())
         except ValueError as exc:
             raise ContractError(
                 "the Last-Event-ID does not belong to this stream: open the stream without it, and read the lists again",
@@ -156,14 +156,14 @@ class Window:
         """
         if at < self.first:
             raise LookupError(at)
-        found: list[Item] = []
+        items: list[Item] = []
         size = 0
         for n in range(at - self.first, len(self._items)):
             size += len(self._items[n].data)
-            if found and size > WRITE_BYTES:
+            if items and size > WRITE_BYTES:
                 break
-            found.append(self._items[n])
-        return found
+            items.append(self._items[n])
+        return items
 
     async def moved(self, at: int, within_s: float) -> bool:
         """Wait until the item of this number exists; False on timeout, after ``within_s``."""

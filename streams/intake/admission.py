@@ -183,7 +183,7 @@ class Admission:
         if target not in self._own:
             slice_, there = self._others.slice_of_news, self._others.open_in(target, number)
             return slice_ is not None and there is not None and there + self._per_slice[target, number] < slice_
-        kept = self._kept_for_others()
+        kept = self._reserved_for_others()
         limit = self.limit - self.limit // KEPT_FOR_FRESH * is_backlog
         if not self.all_live or kept is None or len(self._held) + kept >= limit:
             return False
@@ -193,7 +193,7 @@ class Admission:
         kept += sum(max(0, guaranteed - self._per_news[n]) for n in self._news if n != number)
         return len(self._held) + kept < limit
 
-    def _kept_for_others(self) -> int | None:
+    def _reserved_for_others(self) -> int | None:
         # Never all slots: with fewer slots than slices, the own news still gets one at a time.
         strangers = [n for n in range(self._partitions) if n not in self._news]
         if not strangers:

@@ -129,7 +129,7 @@ class FeedSearch(Free, Port):
                 f"{effect.as_of:%Y-%m-%d %H:%M}: it was not searched there; other providers look further back",
                 kind="invalid_request",
             )
-        reply = SearchReply(provider=self.provider, query=query, results=tuple(self._found(query, effect)))
+        reply = SearchReply(provider=self.provider, query=query, results=tuple(self._matches(query, effect)))
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="free")
 
     async def read_to_the_ends(self) -> int:
@@ -141,9 +141,9 @@ class FeedSearch(Free, Port):
         reading, reached = self.begin(), asyncio.ensure_future(self._reach())
         try:
             await asyncio.wait({reading, reached}, timeout=READ_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
-            for one in (reading, reached):
-                if one.done():
-                    one.result()
+            for task in (reading, reached):
+                if task.done():
+                    task.result()
         except (KafkaError, OSError) as exc:
             raise TransientError(f"news could not be read ({exc!r}): check the broker", kind="unavailable") from exc
         finally:
@@ -219,10 +219,10 @@ class FeedSearch(Free, Port):
 
     # What is found
 
-    def _found(self, query: str, effect: Search) -> Iterator[SearchResult]:
+    def _matches(self, query: str, effect: Search) -> Iterator[SearchResult]:
         sources = self._sources()
         group = group_of(sources, effect.source)
-        ranked = sorted(self._index.rank(fold_han(query)), key=lambda one: (-one[1], -one[0]))
+        ranked = sorted(self._index.rank(fold_han(query)), key=lambda hit: (-hit[1], -hit[0]))
         seen: set[str] = set()
         for number, score in ranked:
             item = self._items[number]

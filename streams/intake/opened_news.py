@@ -99,8 +99,8 @@ class OpenedNews:
 
     def upto(self) -> int | None:
         """Return the offset before which all news is in the rows; None if none was read."""
-        found = self._fold.row("SELECT upto FROM opened_upto WHERE partition = ?", self._partition)
-        return None if found is None else int(found[0])
+        row = self._fold.row("SELECT upto FROM opened_upto WHERE partition = ?", self._partition)
+        return None if row is None else int(row[0])
 
     def take(self, record: Any) -> None:
         """Record that the news up to this record is in the rows."""
@@ -208,7 +208,7 @@ class OpenedNewsIndex:
         bounds = await self._log.bounds(self._topics.cases)
         starts = await self._log.offsets_at(bounds, since_ms)
         spans = {tp: (end if (start := starts[tp]) is None else start, end) for tp, (_, end) in bounds.items()}
-        found: list[tuple[int, EventReceived, str]] = []
+        openings: list[tuple[int, EventReceived, str]] = []
         async for _, records in self._log.replay(spans):
             for record in records:
                 if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
@@ -219,9 +219,9 @@ class OpenedNewsIndex:
                 except ContractError:
                     continue
                 if isinstance(event, EventReceived) and event.news_partition == number:
-                    found.append((event.news_offset, event, env.case_id))
+                    openings.append((event.news_offset, event, env.case_id))
         # In the order of the news, not of the journal's partitions: edits name the first case of an external id.
-        for _, event, case in sorted(found, key=lambda row: row[0]):
+        for _, event, case in sorted(openings, key=lambda row: row[0]):
             opened.find(event.news.key.decode(), case)
 
     def _index(self, opened: OpenedNews, records: Sequence[Any]) -> None:

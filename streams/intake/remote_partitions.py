@@ -36,7 +36,7 @@ def _news_partition(record: Any) -> int:
         return -1  # its owner quarantines it, and closes it soon
 
 
-class _Followed:
+class _FollowedPartition:
     """One partition: its open cases, by their partition of ``news``."""
 
     def __init__(self, fold: JournalFold) -> None:
@@ -73,7 +73,7 @@ class RemotePartitions:
         self._tombstones, self._wake = tombstones, wake
         self._reader = JournalReader(KafkaLog(address), topic, tombstones)
         self._limit, self._partitions = limit, partitions
-        self._parts: dict[int, _Followed] = {}
+        self._parts: dict[int, _FollowedPartition] = {}
         self._task: asyncio.Task[None] | None = None
         self.slice_of_news: int | None = None
 
@@ -115,7 +115,7 @@ class RemotePartitions:
         folds = await self._reader.begin({tp: done.offset for tp, done in known.items()}, only=tps)
         starts = {tp: fold.position for tp, fold in folds.items()}
         ends = await record_ends(kafka_log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
-        parts = {tp: _Followed(fold) for tp, fold in folds.items()}
+        parts = {tp: _FollowedPartition(fold) for tp, fold in folds.items()}
         self.slice_of_news = max(1, self._limit // (most * self._partitions))
         async with kafka_log.follow(starts, wait_ms=50) as cursor:
             while True:

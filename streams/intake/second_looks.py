@@ -157,7 +157,7 @@ class SecondLooks:
         """Open what is due at cases of own partitions, the longest due first."""
         now = self._clock()
         self._settled = {case: at for case, at in self._settled.items() if at > now - self._reach - LAPSES}
-        for id, (partition, look) in sorted(self.due.items(), key=lambda one: one[1][1].due_at):
+        for id, (partition, look) in sorted(self.due.items(), key=lambda entry: entry[1][1].due_at):
             if look.due_at > now:
                 return
             if look.due_at < now - LAPSES:
@@ -283,7 +283,9 @@ class SecondLooks:
         for listed in {False, listed_too}:
             self._settled[case, listed] = at
         self.due = {
-            id: one for id, one in self.due.items() if (one[1].of_case, one[1].authenticated) not in self._settled
+            id: entry
+            for id, entry in self.due.items()
+            if (entry[1].of_case, entry[1].authenticated) not in self._settled
         }
 
 

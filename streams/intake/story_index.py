@@ -157,7 +157,7 @@ class StoryIndex(Free, Port):
                 f"the journal was not read in time for earlier reports ({exc!r}): check the broker", kind="timeout"
             ) from exc
         async with self._journal.moved:
-            own, opened = self._report(effect.case_id), self._told(effect.case_id)
+            own, opened = self._report(effect.case_id), self._story_report(effect.case_id)
         reply = StoryReply(own=opened) if own is None else await self._answer(own, effect)
         return Answer(reply=reply, cost_usd=Decimal(0))
 
@@ -167,7 +167,7 @@ class StoryIndex(Free, Port):
     async def _answer(self, own: _Report, effect: FindStory) -> StoryReply:
         hours = effect.hours
         async with self._journal.moved:
-            telling = self._told(own.case_id)
+            telling = self._story_report(own.case_id)
         if not effect.again:
             async with self._journal.moved:
                 decision = self._decision(own, hours)
@@ -185,9 +185,9 @@ class StoryIndex(Free, Port):
             joined = sorted((r for r in of_story if r.joined), key=lambda r: (r.as_of, r.case_id), reverse=True)
             chosen = (*sorted(_earlier(own, of_story), key=_best_first), *joined)[:MOST]
             tellings = tuple(
-                replace(told, verdict=r.signal, joined=bool(r.joined))
+                replace(report, verdict=r.signal, joined=bool(r.joined))
                 for r in chosen
-                if (told := self._told(r.case_id))
+                if (report := self._story_report(r.case_id))
             )
         return StoryReply(tellings=tellings, own=telling)
 
@@ -254,7 +254,7 @@ class StoryIndex(Free, Port):
         row = self._rows.row(_BY_CASE, case)
         return None if row is None or row[3] is None else _Report(*row)
 
-    def _told(self, case: str) -> StoryReport | None:
+    def _story_report(self, case: str) -> StoryReport | None:
         row = self._rows.row("SELECT telling, story FROM reports JOIN tellings USING (number) WHERE case_id = ?", case)
         if row is None:
             return None
@@ -282,7 +282,7 @@ class StoryIndex(Free, Port):
             case EventReceived():
                 self._open(case, event, at_ms)
             case CaseTriaged(story=story, draft=draft, claim=claim, part=part) if story is not None:
-                if (telling := self._told(case)) is not None and telling.story is None:
+                if (telling := self._story_report(case)) is not None and telling.story is None:
                     text = telling.text if part is None else part.text[:HEAD]
                     self._add(case, replace(telling, text=text, draft=draft, claim=claim), story, place)
             case RetractionFound(of_case=of, rival=rival):

@@ -270,13 +270,13 @@ class TextIndex(Free, Port):
         except ContractError:
             return None
 
-    def _opening_in(self, record: Any, said: bytes | None) -> EventReceived | None:
+    def _opening_in(self, record: Any, text_hash: bytes | None) -> EventReceived | None:
         """Return an opening; None if the record opens nothing that may claim its text."""
         # A claimed text closes every later case with it as a duplicate, so a header alone never claims one.
         event = self._decoded(record)
         if not isinstance(event, EventReceived):
             return None
-        return event if said == event.text_hash.encode() else None
+        return event if text_hash == event.text_hash.encode() else None
 
 
 def owner_of_news(opening: EventReceived) -> str:

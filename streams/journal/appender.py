@@ -95,7 +95,7 @@ class Appender:
         try:
             yield
         finally:
-            self._journals[topic] = tuple(told for told in self._journals[topic] if told is not journal)
+            self._journals[topic] = tuple(other for other in self._journals[topic] if other is not journal)
 
     async def start(self) -> None:
         await self._producer.start()
@@ -154,14 +154,14 @@ class Appender:
         headers: list[tuple[str, bytes]] | None,
     ) -> tuple[int, int]:
         hit(APPEND_BEFORE)
-        told = [(journal, journal.turn) for journal in self._journals.get(topic, ())]
+        followers = [(journal, journal.turn) for journal in self._journals.get(topic, ())]
         meta = await (await self._queued(topic, value, key, partition, headers))
         hit(APPEND_DONE)
         # A broker that has forgotten a duplicate's offset returns none (DuplicateSequenceNumber). aiokafka then counts
         # from -1 and takes the client's time, while journal records have the broker's.
-        if told and meta.timestamp_type == _BY_THE_BROKER:
+        if followers and meta.timestamp_type == _BY_THE_BROKER:
             record = OwnRecord(topic, meta.partition, meta.offset, key, value, headers)
-            for journal, turn in told:
+            for journal, turn in followers:
                 journal.on_appended(turn, record)
         return meta.partition, meta.offset
 
@@ -232,7 +232,7 @@ class Appender:
         ``why`` is a sentence for people. ``record`` has topic, partition, offset, key, value and headers, as aiokafka's
         and Faust's records do.
         """
-        said = [
+        reason_headers = [
             ("dl_reason", reason.encode()),
             ("dl_why", redacted(why).encode("utf-8", "backslashreplace")[:2000]),
             ("dl_consumer", consumer.encode()),
@@ -245,15 +245,19 @@ class Appender:
         null = record.key is None and record.value is None  # Kafka accepts a record with neither, aiokafka does not
         try:
             await self.append(
-                topic, b"" if null else record.value, key=record.key, partition=None, headers=[*headers, *said]
+                topic,
+                b"" if null else record.value,
+                key=record.key,
+                partition=None,
+                headers=[*headers, *reason_headers],
             )
         except ContractError:
             # Too large for a dead letter: a foreign writer's compression made the original fit. The original stays at
             # the offset that the dead letter names; the dead letter holds its beginning.
             value = record.value or b""
-            said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
+            reason_headers += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
             kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]
-            await self.append(topic, kept, key=key, partition=None, headers=said)
+            await self.append(topic, kept, key=key, partition=None, headers=reason_headers)
 
 
 def _mended_by_sending_again(exc: Exception) -> bool:

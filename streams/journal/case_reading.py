@@ -151,13 +151,13 @@ async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecor
     reader = JournalReader(log, topics.cases)
     folds = await reader.begin()
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(folds), 1)))
-    found, wanted = list[JournalRecord](), with_looks(case_id, max(len(folds), 1))
+    records, wanted = list[JournalRecord](), with_looks(case_id, max(len(folds), 1))
     async for record, env, accepted in _judged(reader, {tp: folds[tp]} if folds else {}):
         if env.case_id not in wanted:
             continue
         if (read := readable_record(env, record, accepted=accepted)) is not None:
-            found.append(read)
-    return found
+            records.append(read)
+    return records
 
 
 def readable_record(env: wire.Envelope, record: Any, *, accepted: bool) -> JournalRecord | None:
@@ -205,7 +205,7 @@ async def read_cases(log: Log, topics: Topics) -> list[CountedCase]:
 
 async def read_signals(log: Log, topics: Topics) -> list[tuple[Signal, dict[str, bytes]]]:
     """Return every committed revision of every signal with its headers, by append time."""
-    found: list[tuple[int, Signal, dict[str, bytes]]] = []
+    revisions: list[tuple[int, Signal, dict[str, bytes]]] = []
     spans = await log.bounds(topics.signals, isolation="read_committed")
     async for _, records in log.replay(spans, isolation="read_committed"):
         for record in records:
@@ -215,9 +215,9 @@ async def read_signals(log: Log, topics: Topics) -> list[tuple[Signal, dict[str,
                 raise
             except ContractError:
                 continue  # not a signal: the audit counts these
-            found.append((record.timestamp, signal, dict(record.headers)))
-    found.sort(key=lambda row: row[0])
-    return [(signal, headers) for _, signal, headers in found]
+            revisions.append((record.timestamp, signal, dict(record.headers)))
+    revisions.sort(key=lambda row: row[0])
+    return [(signal, headers) for _, signal, headers in revisions]
 
 
 async def _judged(

@@ -116,11 +116,11 @@ class FoldStore:
             return self._checked(FollowingFold(self, name, version, tables))
 
     def _checked(self, fold: F) -> F:
-        found = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (fold.name,)).fetchone()
-        if found != (fold.version, fold.tables):
-            if found is not None:
+        stored = self.rows.execute("SELECT version, tables FROM folds WHERE name = ?", (fold.name,)).fetchone()
+        if stored != (fold.version, fold.tables):
+            if stored is not None:
                 log_of(__name__).info("the stored fold was made by another rule and is deleted", fold=fold.name)
-            fold.replace(fold.tables if found is None else found[1])
+            fold.replace(fold.tables if stored is None else stored[1])
         return fold
 
     @contextmanager
@@ -160,26 +160,26 @@ class StoredFold:
         ``spans``: the topic's present first and end offsets. The log must still hold the last folded record of each
         partition: a log that was deleted and recreated has another one there.
         """
-        found = {TopicPartition(topic, p): (position, last, mark) for p, position, last, mark in self._places(topic)}
+        stored = {TopicPartition(topic, p): (position, last, mark) for p, position, last, mark in self._places(topic)}
         why = ""
-        for tp, (position, last, _) in found.items():
+        for tp, (position, last, _) in stored.items():
             first, end = spans.get(tp, (0, 0))
             if not first <= last < end or position > end:
                 why = f"{tp.topic}-{tp.partition} holds offsets {first} to {end}, and was read to {position}"
-        if found and not why:
-            why = await self._changed(of, found)
+        if stored and not why:
+            why = await self._changed(of, stored)
         if why:
             log_of(__name__).warning(
                 "the stored fold does not match the log; it is deleted and read again", fold=self.name, why=why
             )
             await beside_the_loop(self.clear)  # for a large table this takes a second
             return {}
-        return {tp: position for tp, (position, _, _) in found.items()}
+        return {tp: position for tp, (position, _, _) in stored.items()}
 
-    async def _changed(self, of: Log, found: Mapping[TopicPartition, tuple[int, int, bytes]]) -> str:
-        unseen = dict(found)
-        async for tp, records in of.replay({tp: (last, last + 1) for tp, (_, last, _) in found.items()}):
-            if mark_of(records[0]) == found[tp][2]:
+    async def _changed(self, of: Log, stored: Mapping[TopicPartition, tuple[int, int, bytes]]) -> str:
+        unseen = dict(stored)
+        async for tp, records in of.replay({tp: (last, last + 1) for tp, (_, last, _) in stored.items()}):
+            if mark_of(records[0]) == stored[tp][2]:
                 unseen.pop(tp, None)
         return f"another record where the last one was: {sorted(tp.partition for tp in unseen)}" if unseen else ""
 
@@ -294,8 +294,8 @@ async def beside_the_loop(work: Callable[[], T]) -> T:
 
 def version_of(*sources: str) -> int:
     """Return a fold's version: a hash of the files that hold its rule. Any change of them invalidates stored rows."""
-    said = b"".join(Path(source).read_bytes() for source in sources)
-    return int.from_bytes(hashlib.blake2b(said, digest_size=6).digest())
+    code = b"".join(Path(source).read_bytes() for source in sources)
+    return int.from_bytes(hashlib.blake2b(code, digest_size=6).digest())
 
 
 def mark_of(record: Any) -> bytes:

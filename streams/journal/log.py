@@ -87,8 +87,8 @@ class KafkaLog:
 
     async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
         async with self._address.reading(**self._client) as consumer:
-            found = await consumer.offsets_for_times(dict.fromkeys(tps, ms))
-        return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
+            offsets = await consumer.offsets_for_times(dict.fromkeys(tps, ms))
+        return {tp: None if at is None else int(at.offset) for tp, at in offsets.items()}
 
     def replay(
         self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 1000
@@ -133,8 +133,8 @@ class _KafkaCursor:
 async def starts_since(log: Log, topic: str, ms: int) -> dict[TopicPartition, int]:
     """Return each partition's first offset appended at or after a time (ms since 1970); its end if there is none."""
     bounds = await log.bounds(topic)
-    found = await log.offsets_at(bounds, ms)
-    return {tp: end if (at := found[tp]) is None else at for tp, (_, end) in bounds.items()}
+    offsets = await log.offsets_at(bounds, ms)
+    return {tp: end if (at := offsets[tp]) is None else at for tp, (_, end) in bounds.items()}
 
 
 async def record_ends(log: Log, spans: Bounds) -> dict[TopicPartition, int]:

@@ -43,7 +43,7 @@ class JournalReader:
         firsts = {tp: first for tp, (first, _) in self.bounds.items()}
         begin_at = {tp: (starts or {}).get(tp, first) for tp, first in firsts.items() if only is None or tp in only}
         folds = {tp: JournalFold(at, partitions=len(self.bounds)) for tp, at in begin_at.items()}
-        inside = {tp: one.accepted for tp, one in folds.items() if one.position > firsts[tp]}
+        inside = {tp: fold.accepted for tp, fold in folds.items() if fold.position > firsts[tp]}
         await self._tombstones.load(inside, firsts, partitions=len(self.bounds))
         return folds
 

@@ -47,7 +47,7 @@ class StoredStates(Generic[S]):
         try:
             self._fold = self._begun()
             ends = await self._fold.begin(of, self.topic, await of.bounds(self.topic))
-            found = await beside_the_loop(lambda: self._read(ends))
+            states = await beside_the_loop(lambda: self._read(ends))
         except (sqlite3.DatabaseError, msgspec.MsgspecError, ValueError, TypeError) as exc:
             if isinstance(exc, sqlite3.DatabaseError) and not is_damage(exc):
                 raise
@@ -55,9 +55,9 @@ class StoredStates(Generic[S]):
                 "what is stored of a topic is damaged; it is deleted and read again", topic=self.topic, why=str(exc)
             )
             self._store.reset()
-            self._fold, found = self._begun(), {}
-        self._ends = {tp: at.position for tp, at in found.items()}
-        return found
+            self._fold, states = self._begun(), {}
+        self._ends = {tp: at.position for tp, at in states.items()}
+        return states
 
     def reaches(self, tp: TopicPartition, position: int) -> bool:
         """Return whether the stored state of this partition includes everything before this position."""
@@ -90,13 +90,13 @@ class StoredStates(Generic[S]):
         return self._store.fold(self._name, version=self._version, tables=_TABLES)
 
     def _read(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, StateAt[S]]:
-        found = {}
+        states = {}
         for partition, state, digest in self._fold.rows.execute("SELECT * FROM states").fetchall():
             tp = TopicPartition(self.topic, partition)
             if digest != _digest(state, ends.get(tp, -1)):
                 raise ValueError(f"the digest of partition {partition} is another one")
-            found[tp] = StateAt(ends[tp], self._decode(state))
-        return found
+            states[tp] = StateAt(ends[tp], self._decode(state))
+        return states
 
 
 def _digest(state: bytes, position: int) -> bytes:

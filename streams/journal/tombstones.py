@@ -141,9 +141,9 @@ class Tombstones:
                 self._take_over(tp, accepted, reading=False)
                 await asyncio.sleep(0)  # let other tasks run between partitions
             new = {
-                tp: StateAt(one.end, KeptStretch(one.first, list(one.marks)))
-                for tp, one in self._of.items()
-                if tp.topic == stored.topic and one.marks and not stored.reaches(tp, one.end)
+                tp: StateAt(stretch.end, KeptStretch(stretch.first, list(stretch.marks)))
+                for tp, stretch in self._of.items()
+                if tp.topic == stored.topic and stretch.marks and not stored.reaches(tp, stretch.end)
             }
             ends = {tp: at.state.marks[-1][0] for tp, at in new.items()}
             spans = {tp: (end, end + 1) for tp, end in ends.items()}

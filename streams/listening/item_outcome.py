@@ -89,11 +89,11 @@ def is_edit(seen: SeenItem, item: Item) -> bool:
     return seen.title_hash != item.title_hash or changed(seen.sketch, item.sketch) > EDITED_FROM
 
 
-def limit_items(found: list[tuple[Item, Outcome]], most: int) -> tuple[list[tuple[Item, Outcome]], int]:
+def limit_items(items: list[tuple[Item, Outcome]], most: int) -> tuple[list[tuple[Item, Outcome]], int]:
     """Return what a poll may publish, ``most`` items, and how many wait for the next. Just published items go first."""
-    wanted = sorted((one for one in found if one[1] in PUBLISHED), key=lambda one: _FIRST.index(one[1]))
+    wanted = sorted((pair for pair in items if pair[1] in PUBLISHED), key=lambda pair: _FIRST.index(pair[1]))
     waiting = {id(item) for item, _ in wanted[most:]}
-    return [one for one in found if id(one[0]) not in waiting], len(waiting)
+    return [pair for pair in items if id(pair[0]) not in waiting], len(waiting)
 
 
 def remembered(source: str, item: Item, outcome: Outcome, seen: SeenItem | None) -> SeenItem:

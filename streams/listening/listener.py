@@ -94,8 +94,8 @@ class Health:
         self.counts: dict[str, int] = {}
 
     def counted(self, outcomes: Iterable[str]) -> None:
-        for one in outcomes:
-            self.counts[one] = self.counts.get(one, 0) + 1
+        for outcome in outcomes:
+            self.counts[outcome] = self.counts.get(outcome, 0) + 1
 
 
 class Listener:
@@ -239,7 +239,7 @@ class Listener:
         health = self._of(source)
         cursor = self._log.memory.cursor(source.id)
         try:
-            looked = await self._looked(source, cursor)
+            looked = await self._poll_source(source, cursor)
         except NotReadError as exc:
             return await self._failed(source, exc)
         except Exception as exc:
@@ -256,14 +256,14 @@ class Listener:
             await self._take(source, looked.items, looked.received_at, cursor, validators=looked.validators)
         return source.every_s
 
-    async def _looked(self, source: Source, cursor: SourceCursor) -> Looked:
+    async def _poll_source(self, source: Source, cursor: SourceCursor) -> Looked:
         if source.kind != "markets":
             again = self._options.backfill is not None and source.id not in self._looked_back
             return await self._fetcher.look(source, _UNKNOWN if again else cursor.validators)
         markets = self._markets.setdefault(source.id, Markets(source))
-        found = await markets.look()
+        tickers = await markets.look()
         before = cursor.markets
-        cursor.markets, items = changes(source, before, found)
+        cursor.markets, items = changes(source, before, tickers)
         is_same = cursor.markets == before
         return Looked(received_at=datetime.now(UTC), validators=_UNKNOWN, items=None if is_same else items)
 
@@ -276,7 +276,7 @@ class Listener:
                     await self._refill(source)
                     recent: deque[float] = deque(maxlen=self._options.max_new)
                     async for body in messages:
-                        await self._held_up(source, recent, await self._heard(source, body))
+                        await self._throttle(source, recent, await self._take_message(source, body))
                 raise NotReadError("the connection ended", "no_connection")
             except NotReadError as exc:
                 await self._failed(source, exc)
@@ -297,7 +297,7 @@ class Listener:
                     return
                 if body is None:
                     raise NotReadError("the connection ended", "no_connection")
-                await self._heard(source, body)
+                await self._take_message(source, body)
         except NotReadError as exc:
             await self._failed(source, exc)
 
@@ -308,7 +308,7 @@ class Listener:
             await self._take(source, filled.items or (), filled.received_at, cursor, live=False)
         self._succeeded(source)
 
-    async def _heard(self, source: Source, body: bytes) -> int:
+    async def _take_message(self, source: Source, body: bytes) -> int:
         """Take a message; return the number of its items."""
         at = datetime.now(UTC)
         try:
@@ -320,7 +320,7 @@ class Listener:
             await self._take(source, items, at, self._log.memory.cursor(source.id), live=True)
         return len(items)
 
-    async def _held_up(self, source: Source, recent: deque[float], items: int) -> None:
+    async def _throttle(self, source: Source, recent: deque[float], items: int) -> None:
         """Wait if a minute brought more than ``max_new`` items, so that a flood waits at its sender."""
         for _ in range(items):
             if len(recent) == recent.maxlen and (left := recent[0] + SOCKET_WINDOW_S - time.monotonic()) > 0:
@@ -356,16 +356,16 @@ class Listener:
         if live is None and source.kind != "markets":
             seen += memory.left(source.id, [item.external_id for item in items], at)
         else:  # these do not report items that are gone
-            seen = [msgspec.structs.replace(one, left_at=at) for one in seen]
+            seen = [msgspec.structs.replace(seen_item, left_at=at) for seen_item in seen]
         cursor.validators = _UNKNOWN if waiting else validators
         cursor.looked_at = at
         was = cursor.state
-        self._noted(cursor, kept, outcomes, at)
+        self._note_outcomes(cursor, kept, outcomes, at)
         await self._recorded(news, seen, cursor, was, is_changed=bool(waiting) or source.kind == "markets")
         if news:
             self.acknowledged.add(time.monotonic() - began)
         self._looked_back.add(source.id)
-        self._told(source, outcomes, waiting)
+        self._log_outcomes(source, outcomes, waiting)
 
     def _as_look(self, source: Source, at: datetime, previous: datetime | None) -> Poll:
         backfill = None if source.id in self._looked_back else self._options.backfill
@@ -400,31 +400,31 @@ class Listener:
             outcomes.append(outcome)
         return news, seen, outcomes
 
-    def _noted(
+    def _note_outcomes(
         self, cursor: SourceCursor, kept: list[tuple[Item, Outcome]], outcomes: list[Outcome], at: datetime
     ) -> None:
         cursor.is_ok()
         lags = [
             (at - i.published).total_seconds()
-            for (i, _), one in zip(kept, outcomes, strict=True)
-            if one == "new" and i.published
+            for (i, _), outcome in zip(kept, outcomes, strict=True)
+            if outcome == "new" and i.published
         ]
         cursor.lags = [*cursor.lags, *(round(max(0.0, lag), 1) for lag in lags)][-KEPT_LAGS:]
-        for one in outcomes:
-            cursor.counts[one] = cursor.counts.get(one, 0) + 1
+        for outcome in outcomes:
+            cursor.counts[outcome] = cursor.counts.get(outcome, 0) + 1
         if "new" in outcomes:
             if cursor.news_at is not None:
                 gap_s, cursor.gaps = (at - cursor.news_at).total_seconds(), cursor.gaps + 1
                 cursor.gap_s += (gap_s - cursor.gap_s) / min(cursor.gaps, 10)
             cursor.news_at = at
 
-    def _told(self, source: Source, outcomes: list[Outcome], waiting: int) -> None:
+    def _log_outcomes(self, source: Source, outcomes: list[Outcome], waiting: int) -> None:
         self._of(source).counted(outcomes)
         self._succeeded(source)
         if waiting:
             log.warning("a flood is held back", source=source.id, items=waiting, most=self._options.max_new)
-        if found := {one: outcomes.count(one) for one in sorted({*outcomes} - {"repeat"})}:
-            log.info("items", source=source.id, **found)
+        if counts := {outcome: outcomes.count(outcome) for outcome in sorted({*outcomes} - {"repeat"})}:
+            log.info("items", source=source.id, **counts)
 
     async def _unchanged(self, source: Source, looked: Looked) -> None:
         cursor = self._log.memory.cursor(source.id)

@@ -129,17 +129,19 @@ class Memory:
     def left(self, source: str, shown: Iterable[str], at: datetime) -> list[SeenItem]:
         """Return the items that a poll with these ids no longer has."""
         gone = self.present.get(source, set()).difference(shown)
-        return [msgspec.structs.replace(self.items[source][one], left_at=at) for one in gone]
+        return [msgspec.structs.replace(self.items[source][item_id], left_at=at) for item_id in gone]
 
     def forgotten(self, source: str, at: datetime, shown: Iterable[SeenItem] = ()) -> list[SeenItem]:
         """Return the items to forget: they left long ago, or more than ``MOST_REMEMBERED`` left later.
 
         ``shown``: the items of the present poll, which are not forgotten.
         """
-        kept, items = {one.external_id for one in shown}, self.items.get(source, {})
-        gone = [(one.left_at, one.external_id) for one in items.values() if one.left_at and one.external_id not in kept]
+        kept, items = {item.external_id for item in shown}, self.items.get(source, {})
+        gone = [
+            (item.left_at, item.external_id) for item in items.values() if item.left_at and item.external_id not in kept
+        ]
         most = nsmallest(len(gone) - MOST_REMEMBERED, gone)
-        return [items[name] for _, name in {*most, *(one for one in gone if at - one[0] > FORGOTTEN_AFTER)}]
+        return [items[name] for _, name in {*most, *(entry for entry in gone if at - entry[0] > FORGOTTEN_AFTER)}]
 
 
 class ItemLog:
@@ -168,14 +170,14 @@ class ItemLog:
         known = {*sources, *self.memory.cursors, *self.memory.items}
         ends = {tp: end for tp, (_, end) in (await offsets_of(self._address, self._topics.news)).items()}
         through = self.memory.through
-        found: list[SeenItem] = []
+        recovered: list[SeenItem] = []
         if through is not None:
             spans = {tp: (through.get(tp.partition, 0), end) for tp, end in ends.items()}
             async for _, records in read_range(self._address, spans):
-                found += [self._recovered(news) for news in _ours(records, known, self._key)]
-        self.recovered = len(found)
+                recovered += [self._recovered(news) for news in _ours(records, known, self._key)]
+        self.recovered = len(recovered)
         self.memory.through = {tp.partition: end for tp, end in ends.items()}
-        await self._remember(found, ())
+        await self._remember(recovered, ())
 
     async def stop(self) -> None:
         await self._fence.stop()
@@ -215,14 +217,14 @@ class ItemLog:
         topic = self._topics.listener_items
         await self._sent(
             [
-                *((topic, _key(one), msgspec.json.encode(one)) for one in seen),
-                *((topic, _key(one), None) for one in forgotten),
+                *((topic, _key(item), msgspec.json.encode(item)) for item in seen),
+                *((topic, _key(item), None) for item in forgotten),
             ]
         )
-        for one in seen:
-            self.memory.put(one)
-        for one in forgotten:
-            self.memory.forget(one)
+        for item in seen:
+            self.memory.put(item)
+        for item in forgotten:
+            self.memory.forget(item)
         topic, through = self._topics.listener_cursors, _Through(self.memory.through or {})
         written = [(topic, _THROUGH, msgspec.json.encode(through))]
         if cursor is not None:
@@ -233,7 +235,7 @@ class ItemLog:
 
     async def _sent(self, records: Iterable[tuple[str, bytes, bytes | None]]) -> list[Any]:
         waiting = [await self._producer.send(topic, value, key=key) for topic, key, value in records]
-        return [await one for one in waiting]
+        return [await sent for sent in waiting]
 
     def _recovered(self, news: News) -> SeenItem:
         seen = seen_item_of(news, self.memory.seen(news.source, news.identity), sketch(news.text))
@@ -260,8 +262,8 @@ class Cursors:
             bounds = await offsets_of(self._address, self._topic)
             spans = {tp: (max(first, self._next.get(tp, first)), end) for tp, (first, end) in bounds.items()}
             async for tp, records in read_range(self._address, spans):
-                found = (_as(SourceCursor, one.value) for one in records if one.key != _THROUGH)
-                self._cursors |= {cursor.source: cursor for cursor in found if cursor is not None}
+                cursors = (_as(SourceCursor, record.value) for record in records if record.key != _THROUGH)
+                self._cursors |= {cursor.source: cursor for cursor in cursors if cursor is not None}
                 self._next[tp] = records[-1].offset + 1
             return self._cursors
 

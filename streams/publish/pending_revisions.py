@@ -60,22 +60,22 @@ class PendingRevisions:
     async def due(self, publish: Callable[[PendingRevision], Awaitable[None]]) -> None:
         """Publish every revision whose target has ended; keep the others."""
         left = []
-        for one in self._waiting:
-            if await self._cursor.position(one.target) < one.read_to or self._is_open(one):
-                left.append(one)
+        for pending in self._waiting:
+            if await self._cursor.position(pending.target) < pending.read_to or self._is_open(pending):
+                left.append(pending)
             else:
-                await publish(one)
+                await publish(pending)
         self._waiting = left
 
     def held(self, partition: int, watermark: int) -> int:
         """Return the offset to commit for a partition: at most the first offset of a case with a pending event."""
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
-    def _is_open(self, one: PendingRevision) -> bool:
-        event = one.event
-        if event.of_case in self._parts[one.target].accepted.open:
+    def _is_open(self, pending: PendingRevision) -> bool:
+        event = pending.event
+        if event.of_case in self._parts[pending.target].accepted.open:
             return True
         # Of two signals of one event, the better founded one remains, so both must exist.
         rivals = isinstance(event, RetractionFound) and event.rival is not None
-        own = TopicPartition(one.target.topic, one.partition)
-        return rivals and one.env.case_id in self._parts[own].accepted.open
+        own = TopicPartition(pending.target.topic, pending.partition)
+        return rivals and pending.env.case_id in self._parts[own].accepted.open

@@ -103,8 +103,8 @@ class Published:
         if (recent := self._recent.get(signal_id)) is not None:
             return recent
         asked = "SELECT revision, partition, at FROM places WHERE signal = ?"
-        found = self._fold.rows.execute(asked, (_key(signal_id),)).fetchone()
-        return None if found is None else Place(*found)
+        row = self._fold.rows.execute(asked, (_key(signal_id),)).fetchone()
+        return None if row is None else Place(*row)
 
     def revision(self, signal_id: str) -> int:
         """Return the number of the latest revision; 0 if there is none."""
@@ -142,17 +142,17 @@ class Published:
         return self._ignored - before
 
     def _take(self, tp: TopicPartition, records: Sequence[Any], positions: Mapping[int, int]) -> None:
-        found = list(self._publications(records))
+        publications = list(self._publications(records))
         causes = [
             (p.journal_partition, p.journal_offset, p.cause_id)
-            for _, p in found
+            for _, p in publications
             if p.journal_topic == self._journal and p.journal_offset >= positions.get(p.journal_partition, 0)
         ]
         through: dict[int, int] = {}
-        for _, p in found:
+        for _, p in publications:
             through[p.journal_partition] = max(through.get(p.journal_partition, -1), p.journal_offset)
         with self._store.writing() as rows:
-            rows.executemany(_STANDS, ((_key(p.signal_id), p.revision, tp.partition, at) for at, p in found))
+            rows.executemany(_STANDS, ((_key(p.signal_id), p.revision, tp.partition, at) for at, p in publications))
             rows.executemany("INSERT OR IGNORE INTO causes VALUES (?, ?, ?)", causes)
             rows.executemany(_THROUGH, through.items())
             self._fold.reach(tp, records[-1].offset + 1, records[-1])

@@ -158,8 +158,8 @@ class Publisher:
                 self.active = True
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
                 tail = OwnTail(cursor, starts)
-                told = nullcontext() if self._appender is None else self._appender.telling(self._topics.cases, tail)
-                with told:
+                telling = nullcontext() if self._appender is None else self._appender.telling(self._topics.cases, tail)
+                with telling:
                     await self._follow(producer, tail, parts, published)
         finally:
             self.active = False
@@ -192,7 +192,7 @@ class Publisher:
         Raises:
             TransientError: another writer's transaction is open, so the published signals cannot be read to the end.
         """
-        if not (hanging := await self._held()):
+        if not (hanging := await self._open_transactions()):
             return
         log.warning(
             "transactions that the broker left open are aborted", partitions=sorted(tp.partition for tp in hanging)
@@ -202,7 +202,7 @@ class Publisher:
             await sent
         await producer.abort_transaction()
         give_up = asyncio.get_running_loop().time() + ABORTED_WITHIN_S
-        while (held := await self._held()) and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110
+        while (held := await self._open_transactions()) and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110
             await asyncio.sleep(0.2)  # a broker responds before it has written the markers
         if held:
             raise TransientError(
@@ -210,7 +210,7 @@ class Publisher:
                 f"{sorted(tp.partition for tp in held)}; publishing waits until it ends: allow nobody else to write there"
             )
 
-    async def _held(self) -> set[TopicPartition]:
+    async def _open_transactions(self) -> set[TopicPartition]:
         """Return the partitions of ``signals`` that subscribers cannot read to the end."""
         topic = self._topics.signals
         seen = await offsets_of(self._address, topic, isolation_level="read_committed")
@@ -289,7 +289,7 @@ class Publisher:
                 )
                 published.publish(signal.signal_id, Place(last + 1, -1, -1))  # the broker returns the offset, see below
                 published.read_through(partition, offset)
-                future.add_done_callback(_looked_at)
+                future.add_done_callback(_retrieve_error)
                 sent.append((signal.signal_id, last + 1, future))
             offsets = {
                 tp: OffsetAndMetadata(
@@ -348,7 +348,7 @@ async def _abort(producer: Any) -> None:
         log.warning("the transaction ends by its timeout", error=repr(exc))
 
 
-def _looked_at(future: Any) -> None:
+def _retrieve_error(future: Any) -> None:
     # A fenced producer fails every record of its batch; the transaction's own error reports it once.
     if not future.cancelled():
         future.exception()

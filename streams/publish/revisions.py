@@ -122,19 +122,19 @@ class Batch:
         elif isinstance(event, CaseDropped | CaseFailed):
             await self._revise(signal_id(env.run_id, env.case_id), event, env, partition, offset)
 
-    async def revise(self, one: PendingRevision) -> None:
+    async def revise(self, pending: PendingRevision) -> None:
         """Revise the signal that a retraction or a corroboration names, if there is one.
 
         Of two signals of one event, it revises the less well founded one.
         """
-        event, of = one.event, one.event.signal_id
+        event, of = pending.event, pending.event.signal_id
         if isinstance(event, RetractionFound) and event.rival is not None:
-            own = signal_id(one.env.run_id, one.env.case_id)
+            own = signal_id(pending.env.run_id, pending.env.case_id)
             earlier, later = await self._current(of), await self._current(own)
             if earlier is None or later is None or {earlier.stage, later.stage} & WITHDRAWN:
                 return
             of = own if superseded_of(event, earlier) == "later" else of
-        await self._revise(of, event, one.env, one.partition, one.offset)
+        await self._revise(of, event, pending.env, pending.partition, pending.offset)
 
     async def _revise(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
         last = await self._current(of)
@@ -176,7 +176,7 @@ def revised_by(last: Signal, event: Event, at: datetime) -> Signal | None:
     it: if the wording changed here, earlier revisions would look forged.
     """
     if isinstance(event, SignalSynthesized):
-        return _looked_again(last, event.signal)
+        return _second_look_revision(last, event.signal)
     revised = _corroborated(last, event, at) if isinstance(event, StoryCorroborated) else withdrawn(last, event, at)
     if revised is None or (revised.stage, revised.verdict) == (last.stage, last.verdict):
         return revised
@@ -189,7 +189,7 @@ _RAISED: tuple[Verdict | None, ...] = ("unchecked", "unconfirmed", "likely", "co
 """Verdicts in the order in which corroboration raises them. It changes no other verdict."""
 
 
-def _looked_again(last: Signal, signal: Signal) -> Signal | None:
+def _second_look_revision(last: Signal, signal: Signal) -> Signal | None:
     """Return a second look's signal; None if the first case's signal was retracted or raised as far meanwhile."""
     if last.stage != "final" or last.verdict not in _RAISED[:-1]:
         return None
@@ -209,7 +209,7 @@ def _corroborated(last: Signal, event: StoryCorroborated, at: datetime) -> Signa
         return None
     lifted = _LIFTED | ({"late"} if event.live else set())
     if _RAISED.index(event.verdict) <= _RAISED.index(last.verdict):
-        return _made_live(last, event, at) if event.live and "late" in last.risk_flags else None
+        return _live_revision(last, event, at) if event.live and "late" in last.risk_flags else None
     level = round(min(CAPS[event.verdict], max(0.0, last.preliminary_confidence + event.amount)), 4)
     acts = event.verdict in ACTED_ON and event.direction == last.direction and last.asset != NO_ASSET
     urls = {e.url for e in last.evidence}
@@ -254,7 +254,7 @@ def _fits(last: Signal, event: StoryCorroborated) -> bool:
     return same and last.action in {event.action, "observe"}
 
 
-def _made_live(last: Signal, event: StoryCorroborated, at: datetime) -> Signal:
+def _live_revision(last: Signal, event: StoryCorroborated, at: datetime) -> Signal:
     urls = {e.url for e in last.evidence}
     return replace(
         _with_evidence(last, event.reason, at, tuple(e for e in event.evidence if e.url not in urls)),

@@ -65,20 +65,20 @@ def file_of(day: str, rows: Iterable[RecordRow], previous: str) -> DayFile:
 def proofs_of(file: DayFile, revisions: Iterable[Revision]) -> dict[tuple[str, int], Proof]:
     """Return the proof of each of these revisions that is in the day, by signal and revision."""
     paths, places = inclusion_paths(_leaves(file.rows)), {row: index for index, row in enumerate(file.rows)}
-    found = {}
+    proofs = {}
     for row, _, value in revisions:
         if (index := places.get(row)) is not None:
             path = tuple(step.hex() for step in paths[index])
-            found[row.key] = Proof(root=file.root, row=row, index=index, path=path, value=value)
-    return found
+            proofs[row.key] = Proof(root=file.root, row=row, index=index, path=path, value=value)
+    return proofs
 
 
-def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> list[Difference]:
+def differences(published: Iterable[RecordRow], current: Iterable[RecordRow]) -> list[Difference]:
     """Return what was changed, moved, removed or added since: rows of published days against rows of the log."""
-    old, new = list(published), list(found)
+    old, new = list(published), list(current)
     gone = _by_key(set(old) - set(new))
     come = _by_key(set(new) - set(old))
-    said = []
+    changes = []
     for key in sorted(gone.keys() | come.keys()):
         before, after = gone.get(key, []), come.get(key, [])
         for was, now in zip(before, after, strict=False):
@@ -89,15 +89,16 @@ def differences(published: Iterable[RecordRow], found: Iterable[RecordRow]) -> l
                 if same
                 else f"its content differs from what was published at {_time(was)}"
             )
-            said.append(_told(was, "moved" if same else "changed", what))
-        said += [
-            _told(r, "removed", f"it was published at {_time(r)} and is missing from the log")
+            changes.append(_difference(was, "moved" if same else "changed", what))
+        changes += [
+            _difference(r, "removed", f"it was published at {_time(r)} and is missing from the log")
             for r in before[len(after) :]
         ]
-        said += [
-            _told(r, "added", f"it is on the log at {_time(r)} and was not published") for r in after[len(before) :]
+        changes += [
+            _difference(r, "added", f"it is on the log at {_time(r)} and was not published")
+            for r in after[len(before) :]
         ]
-    return said
+    return changes
 
 
 def faults_of(file: DayFile) -> list[Difference]:
@@ -108,13 +109,13 @@ def faults_of(file: DayFile) -> list[Difference]:
 
 def faults_of_chain(roots: Sequence[DayRoot]) -> list[Difference]:
     """Return the breaks in a chain of days, ascending: a changed link, or a day left out."""
-    said = []
+    faults = []
     for before, after in zip((None, *roots), roots, strict=False):
         if after.chain != chained(after.day, after.signals, after.root, after.previous):
-            said.append(_of_day(after, "chain", "its chain hash does not match its root and the day before"))
+            faults.append(_of_day(after, "chain", "its chain hash does not match its root and the day before"))
         if before is not None and (_next(before.day), before.chain) != (after.day, after.previous):
-            said.append(_of_day(after, "chain", f"it does not link to the day published before it, {before.day}"))
-    return said
+            faults.append(_of_day(after, "chain", f"it does not link to the day published before it, {before.day}"))
+    return faults
 
 
 async def read_roots(log: Log, topics: Topics) -> list[DayRoot]:
@@ -123,12 +124,12 @@ async def read_roots(log: Log, topics: Topics) -> list[DayRoot]:
     Raises:
         NewerRecordError: newer code wrote one.
     """
-    found: dict[str, DayRoot] = {}
+    roots: dict[str, DayRoot] = {}
     async for _, records in log.replay(await log.bounds(topics.record_roots)):
         for record in records:
             if (root := known(record.value)) is not None:  # the audit counts others
-                found.setdefault(root.day, root)
-    return [found[day] for day in sorted(found)]
+                roots.setdefault(root.day, root)
+    return [roots[day] for day in sorted(roots)]
 
 
 async def revisions(log: Log, topics: Topics, since: str | None, until: str | None) -> AsyncIterator[Revision]:
@@ -155,17 +156,20 @@ async def revisions(log: Log, topics: Topics, since: str | None, until: str | No
 
 async def read_rows(log: Log, topics: Topics, since: str | None, until: str) -> dict[str, list[RecordRow]]:
     """Return day → rows of the log."""
-    found: defaultdict[str, list[RecordRow]] = defaultdict(list)
+    by_day: defaultdict[str, list[RecordRow]] = defaultdict(list)
     async for row, _, _ in revisions(log, topics, since, until):
-        found[day_of(row.appended_ms)].append(row)
-    return dict(found)
+        by_day[day_of(row.appended_ms)].append(row)
+    return dict(by_day)
 
 
 async def differing_days(log: Log, topics: Topics) -> list[Difference]:
     """Return every published day whose root the log no longer gives, and every break in the chain of days."""
     roots = await read_roots(log, topics)
     rows = await read_rows(log, topics, roots[0].day, roots[-1].day) if roots else {}
-    return [*faults_of_chain(roots), *(one for root in roots for one in _faults_of_root(root, rows.get(root.day, ())))]
+    return [
+        *faults_of_chain(roots),
+        *(fault for root in roots for fault in _faults_of_root(root, rows.get(root.day, ()))),
+    ]
 
 
 async def publish_days(log: Log, topics: Topics, directory: Path, append: Append, *, now: datetime) -> list[DayFile]:
@@ -229,26 +233,26 @@ async def verify(
         )
     days = sorted({*wanted, *lost})
     rows = await read_rows(log, topics, days[0], days[-1])
-    said = faults_of_chain([root for root in on_topic if days[0] <= root.day <= days[-1]])
+    faults = faults_of_chain([root for root in on_topic if days[0] <= root.day <= days[-1]])
     known = {root.day: root for root in on_topic}
-    compared, published, found = [], list[RecordRow](), list[RecordRow]()
+    compared, published, current = [], list[RecordRow](), list[RecordRow]()
     for day in days:
         path = path_of(directory, day)
         file = copies.get(day) or (read_file(path) if path.exists() else None)
         if (root := known.get(day)) is None:
             assert file is not None
-            said.append(_of_day(file.root, "missing", "the topic record-roots no longer has this day's root"))
+            faults.append(_of_day(file.root, "missing", "the topic record-roots no longer has this day's root"))
             root = file.root
         elif file is not None and file.root != root:
-            said.append(_of_day(root, "root", "the root on the topic record-roots differs from the root in the file"))
+            faults.append(_of_day(root, "root", "the root on the topic record-roots differs from the root in the file"))
         compared.append(root)
         if file is not None:
-            said += faults_of(file)
+            faults += faults_of(file)
             published += file.rows
-            found += rows.get(day, [])
+            current += rows.get(day, [])
         else:
-            said += _faults_of_root(root, rows.get(day, ()))
-    return compared, said + differences(published, found)
+            faults += _faults_of_root(root, rows.get(day, ()))
+    return compared, faults + differences(published, current)
 
 
 def read_file(path: Path) -> DayFile:
@@ -291,13 +295,13 @@ def _leaves(rows: Iterable[RecordRow]) -> list[bytes]:
 
 
 def _by_key(rows: Iterable[RecordRow]) -> dict[tuple[str, int], list[RecordRow]]:
-    found: defaultdict[tuple[str, int], list[RecordRow]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, int], list[RecordRow]] = defaultdict(list)
     for row in sorted(rows):
-        found[row.key].append(row)
-    return found
+        by_key[row.key].append(row)
+    return by_key
 
 
-def _told(row: RecordRow, kind: Kind, what: str) -> Difference:
+def _difference(row: RecordRow, kind: Kind, what: str) -> Difference:
     return Difference(day=day_of(row.appended_ms), kind=kind, what=what, signal_id=row.signal_id, revision=row.revision)
 
 

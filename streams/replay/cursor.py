@@ -7,7 +7,7 @@ from collections.abc import Container
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import CallModel, Effect
-from streams.replay.recording import Recorded, Recording
+from streams.replay.recording import RecordedEvent, Recording
 
 FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
 """Failures that the runtime logs itself, without a reply that reports them."""
@@ -22,8 +22,8 @@ class ReplayCursor:
     def __init__(self, recording: Recording) -> None:
         self._replies: dict[str, list[tuple[Call, ...]]] = {}
         self._taken: dict[str, int] = {}
-        self._path: list[Recorded] = []
-        self._completed: list[list[Recorded]] = []
+        self._path: list[RecordedEvent] = []
+        self._completed: list[list[RecordedEvent]] = []
         self._calls: list[list[tuple[Call, ...]]] = []
         for record in recording.records:
             self._add(record)
@@ -31,7 +31,7 @@ class ReplayCursor:
         self._played = 0
         self._left = False
 
-    def _add(self, record: Recorded) -> None:
+    def _add(self, record: RecordedEvent) -> None:
         event = record.event
         groups = _grouped(event.calls)
         for wanted, calls in groups.items():
@@ -47,7 +47,7 @@ class ReplayCursor:
         self._calls.append([])
 
     @property
-    def next(self) -> Recorded | None:
+    def next(self) -> RecordedEvent | None:
         """The recorded path event after the replay's head."""
         if self._left or self._at + 1 >= len(self._path):
             return None
@@ -58,7 +58,7 @@ class ReplayCursor:
         """Number of recorded replies that were not requested."""
         return sum(len(groups) - self._taken.get(wanted, 0) for wanted, groups in self._replies.items())
 
-    def from_outside(self) -> Recorded | None:
+    def from_outside(self) -> RecordedEvent | None:
         """Return the next recorded event if no step produced it. Such an event recurs whatever the steps decide."""
         if (recorded := self.next) is None:
             return None
@@ -78,7 +78,7 @@ class ReplayCursor:
         return self._calls[self._at]
 
     @property
-    def completed_here(self) -> list[Recorded]:
+    def completed_here(self) -> list[RecordedEvent]:
         """The recorded ``EffectCompleted`` at this head, in log order."""
         return self._completed[self._at]
 
@@ -96,15 +96,15 @@ class ReplayCursor:
         if self._left:
             return []
         completed = self._completed[self._at]
-        found: list[str] = []
+        causes: list[str] = []
         while self._played < len(completed):
             wanted = request_of(completed[self._played])
-            if wanted in missing and wanted not in found:
-                found.append(wanted)
-            elif found:
+            if wanted in missing and wanted not in causes:
+                causes.append(wanted)
+            elif causes:
                 break  # it may be requested once the step has these replies
             self._played += 1
-        return found
+        return causes
 
     def reply(self, wanted: str) -> tuple[Call, ...] | None:
         """Return the recorded calls of the next occurrence of this request; None if none is left."""
@@ -126,7 +126,7 @@ class ReplayCursor:
         return ()
 
 
-def request_of(record: Recorded) -> str:
+def request_of(record: RecordedEvent) -> str:
     """Return the request that an ``EffectCompleted`` completes."""
     assert isinstance(record.event, ev.EffectCompleted)
     return record.event.request_hash

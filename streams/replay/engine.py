@@ -25,7 +25,7 @@ from schemas.config import Snapshot
 from schemas.effects import Effect, Failure
 from streams.replay.cursor import ReplayCursor
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
-from streams.replay.outcome import Answer, Asking, Execution, Miss, Need, Replayed, Status, UsedCall
+from streams.replay.outcome import Answer, Asking, Execution, Miss, Need, ReplayResult, Status, UsedCall
 from streams.replay.recording import Recording
 
 MAX_EVENTS = 200
@@ -42,7 +42,7 @@ class _Stopped(Exception):  # noqa: N818 - it stops one case, which is no error 
 class Replay:
     """Replays one recording under one snapshot.
 
-    ``run`` is a generator of :class:`Need` that returns :class:`Replayed`.
+    ``run`` is a generator of :class:`Need` that returns :class:`ReplayResult`.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Replay:
             return self._end(case, "refused", f"its signal uses evidence from after the case: {', '.join(late)}")
         return self._end(case, "replayed", "")
 
-    def _end(self, case: Inquiry, status: Status, reason: str) -> Replayed:
-        return Replayed(
+    def _end(self, case: Inquiry, status: Status, reason: str) -> ReplayResult:
+        return ReplayResult(
             status=status,
             case=case,
             end=case.head if case.closed else None,
@@ -127,7 +127,7 @@ class Replay:
         outside = self._cursor.from_outside()
         if outside is not None:
             if step is not None and isinstance(outside.event, ev.StepFailed):
-                case = self._what_was_answered(case, step)
+                case = self._fold_replies(case, step)
             self._cursor.follow(outside.event)
             return self._fold(case, outside.event, event_id=outside.id, at=outside.at)
         if step is None:
@@ -137,7 +137,7 @@ class Replay:
             changed = frozenset[str]() if self._from_step is not None else self._changed or frozenset()
             if (known := self._as_recorded(case, step, changed)) is not None:
                 return known
-        case, event = yield from self._asked(case, step)
+        case, event = yield from self._step_event(case, step)
         recorded = self._cursor.next
         same = self._cursor.follow(event)
         if not self._diverged_at and not (same and recorded is not None and _alike(recorded.event, event)):
@@ -168,7 +168,7 @@ class Replay:
         self._cursor.follow(recorded.event)
         return self._fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
 
-    def _asked(self, case: Inquiry, step: Step) -> Generator[Need, Answer, tuple[Inquiry, ev.Event]]:
+    def _step_event(self, case: Inquiry, step: Step) -> Generator[Need, Answer, tuple[Inquiry, ev.Event]]:
         """Call the step until it needs nothing more; return the case with its replies, and the event."""
         calls: tuple[Call, ...] = ()
         try:
@@ -186,7 +186,7 @@ class Replay:
         except Exception as exc:
             return case, with_calls(self._failed(case, step, failure_of(exc), calls), calls)
 
-    def _what_was_answered(self, case: Inquiry, step: Step) -> Inquiry:
+    def _fold_replies(self, case: Inquiry, step: Step) -> Inquiry:
         """Fold the replies that arrived before something outside ended the step, without new requests."""
         try:
             while not isinstance(asked := ask(step, case), ev.Event):

@@ -40,9 +40,9 @@ NOTHING = LookAhead()
 def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
     """Return the calls without information later than ``as_of``, and the number removed; the same tuple if none was."""
     seen = [_guarded(call, as_of) for call in calls]
-    found = sum((more for _, more in seen if more is not NOTHING), NOTHING)
+    evidence = sum((more for _, more in seen if more is not NOTHING), NOTHING)
     untouched = all(known is call for (known, _), call in zip(seen, calls, strict=True))
-    return calls if untouched else tuple(known for known, _ in seen), found
+    return calls if untouched else tuple(known for known, _ in seen), evidence
 
 
 def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:

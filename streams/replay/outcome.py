@@ -35,7 +35,7 @@ class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
     stand_in: tuple[Call, ...] = ()
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """One replayed case.
 
     ``case`` is its last state. ``end`` is the event that ended it; if it is None, ``status`` is not replayed and
@@ -61,7 +61,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     def count(self, execution: Execution) -> int:
         """Return the number of effects with this execution."""
-        return sum(1 for one in self.used if one.execution == execution)
+        return sum(1 for call in self.used if call.execution == execution)
 
 
 def signal_bytes(end: ev.Event | None) -> bytes:
@@ -95,15 +95,15 @@ class Miss(msgspec.Struct, frozen=True):
 
 
 Answer = tuple[Call, ...] | Miss
-Asking = Generator[Need, Answer, Replayed]
+Asking = Generator[Need, Answer, ReplayResult]
 
 
-def reused_alone(asking: Asking) -> Replayed:
+def reused_alone(asking: Asking) -> ReplayResult:
     """Drive a replay with the recording alone: every need is a miss."""
     try:
         need = next(asking)
         while True:
             need = asking.send(Miss(f"{need.step} asks what was not recorded ({type(need.effect).__name__})"))
     except StopIteration as stop:
-        result: Replayed = stop.value
+        result: ReplayResult = stop.value
         return result

@@ -18,7 +18,7 @@ from schemas.errors import ContractError
 from streams.journal.fold import JournalFold
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedEvent(msgspec.Struct, frozen=True):
     """One accepted event. ``at``: its event time (UTC)."""
 
     id: str
@@ -34,7 +34,7 @@ class Recording(msgspec.Struct, kw_only=True):
 
     case_id: str
     run_id: str
-    records: list[Recorded]
+    records: list[RecordedEvent]
     unreadable: str = ""
 
     @property
@@ -108,12 +108,12 @@ class Recordings:
 
 def _decoded(case: list[tuple[wire.Envelope, Any]]) -> Recording:
     opening = case[0][0]
-    found = Recording(case_id=opening.case_id, run_id=opening.run_id, records=[])
+    recording = Recording(case_id=opening.case_id, run_id=opening.run_id, records=[])
     for env, record in case:
         try:
-            found.records.append(Recorded(env.id, env.time, wire.decode(env.type, env.version, record.value)))
+            recording.records.append(RecordedEvent(env.id, env.time, wire.decode(env.type, env.version, record.value)))
         except wire.NewerSchemaError:
             raise
         except ContractError as exc:
-            found.unreadable = found.unreadable or f"its {env.type} at offset {record.offset}: {exc}"
-    return found
+            recording.unreadable = recording.unreadable or f"its {env.type} at offset {record.offset}: {exc}"
+    return recording

@@ -97,7 +97,7 @@ class _Case(NamedTuple):
         return self.opened_at, self.case_id
 
 
-class _Judged(NamedTuple):
+class _Judgement(NamedTuple):
     revision: int
     verdict: str | None
     supported_by: frozenset[str]
@@ -112,7 +112,7 @@ class _SourceStory(NamedTuple):
     edited: bool
     order: str
     lead_s: float
-    judged: _Judged | None
+    judged: _Judgement | None
     confirmed: bool
     withdrawn: bool
     lag_s: float | None
@@ -125,7 +125,7 @@ class ReputationFold:
         self._cases: dict[str, _Case] = {}
         self._follows: dict[str, str] = {}
         self._duplicates: set[str] = set()
-        self._judged: dict[str, _Judged] = {}
+        self._judged: dict[str, _Judgement] = {}
         self._withdrawn: dict[str, Stage] = {}
         self._outdone: set[str] = set()
 
@@ -155,29 +155,30 @@ class ReputationFold:
         known = self._judged.get(signal.case_id)
         if signal.stage == "final" and (known is None or known.revision < signal.revision):
             support = frozenset(_domain(e.url) for e in signal.evidence if e.stance == "supports")
-            self._judged[signal.case_id] = _Judged(signal.revision, signal.verdict, support)
+            self._judged[signal.case_id] = _Judgement(signal.revision, signal.verdict, support)
 
     def reputations(self, as_of: datetime) -> list[Reputation]:
         """Return a row for each source and language with a report in the ``WINDOW`` before, sorted by these names.
 
         A story counts if its first case is inside the window. Cases that follow one from before it are left out.
         """
-        inside = {one.case_id: one for one in self._cases.values() if one.opened_at > as_of - WINDOW}
+        inside = {member.case_id: member for member in self._cases.values() if member.opened_at > as_of - WINDOW}
         stories: dict[str, list[_Case]] = defaultdict(list)
         domains: dict[str, set[str]] = defaultdict(set)
         for case in inside.values():
             domains[case.group].add(case.domain)
             if (story := self._story_of(case.case_id)) in inside:
                 stories[story].append(case)
-        told: dict[tuple[str, str], list[_SourceStory]] = defaultdict(list)
+        by_source: dict[tuple[str, str], list[_SourceStory]] = defaultdict(list)
         for story, cases in stories.items():
             by: dict[tuple[str, str], list[_Case]] = defaultdict(list)
             for case in sorted(cases, key=lambda c: c.place):
                 by[case.source, case.language].append(case)
             for key, own in by.items():
-                told[key].append(self._told(story, own, cases, domains))
+                by_source[key].append(self._source_story(story, own, cases, domains))
         return [
-            _reputation(source, language, as_of, capped(told[source, language])) for source, language in sorted(told)
+            _reputation(source, language, as_of, capped(by_source[source, language]))
+            for source, language in sorted(by_source)
         ]
 
     def _story_of(self, case_id: str) -> str:
@@ -187,8 +188,10 @@ class ReputationFold:
             case_id = before
         return case_id
 
-    def _told(self, story: str, own: list[_Case], all_: list[_Case], domains: dict[str, set[str]]) -> _SourceStory:
-        heard = min((one for one in own if one.received_at), key=lambda c: (c.received_at, c.case_id), default=None)
+    def _source_story(
+        self, story: str, own: list[_Case], all_: list[_Case], domains: dict[str, set[str]]
+    ) -> _SourceStory:
+        heard = min((case for case in own if case.received_at), key=lambda c: (c.received_at, c.case_id), default=None)
         order, lead_s = _order(heard, [c for c in all_ if c.owner != own[0].owner and c.received_at is not None])
         signal = next((c for c in own if c.case_id in self._judged), None)
         judged = None if signal is None else self._judged[signal.case_id]
@@ -201,7 +204,7 @@ class ReputationFold:
             story=story,
             first=own[0],
             copied=own[0].case_id in self._duplicates,
-            edited=any(one.edits for one in own),
+            edited=any(case.edits for case in own),
             order=order,
             lead_s=lead_s,
             judged=judged,
@@ -239,48 +242,48 @@ def _order(own: _Case | None, others: Sequence[_Case]) -> tuple[str, float]:
     """
     if own is None or not others:
         return "", 0.0
-    earliest = min(_seconds(own.received_at, one.received_at) for one in others)
+    earliest = min(_seconds(own.received_at, rival.received_at) for rival in others)
     if all(_before(own, other) for other in others):
         return "first", earliest
     return ("late", earliest) if any(_before(other, own) for other in others) else ("tied", 0.0)
 
 
-def _before(one: _Case, other: _Case) -> bool:
-    return other.looked_before is not None and one.received_at is not None and one.received_at < other.looked_before
+def _before(case: _Case, other: _Case) -> bool:
+    return other.looked_before is not None and case.received_at is not None and case.received_at < other.looked_before
 
 
-def capped(told: Iterable[_SourceStory]) -> list[_SourceStory]:
+def capped(stories: Iterable[_SourceStory]) -> list[_SourceStory]:
     """Return the stories of a source that count."""
     by_day: dict[object, list[_SourceStory]] = defaultdict(list)
-    for one in told:
-        by_day[one.first.opened_at.date()].append(one)
-    return [one for day in by_day.values() for one in sorted(day, key=lambda t: t.story)[:MOST_A_DAY]]
+    for story in stories:
+        by_day[story.first.opened_at.date()].append(story)
+    return [story for day in by_day.values() for story in sorted(day, key=lambda t: t.story)[:MOST_A_DAY]]
 
 
-def _reputation(source: str, language: str, as_of: datetime, told: list[_SourceStory]) -> Reputation:
-    compared = [one for one in told if one.order]
-    judged = [one for one in told if one.judged is not None]
-    searched = [one for one in judged if one.judged and one.judged.verdict not in (None, "unchecked")]
-    withdrawn = sum(one.withdrawn for one in judged)
-    leads, lags = [one.lead_s for one in compared], [one.lag_s for one in told if one.lag_s is not None]
+def _reputation(source: str, language: str, as_of: datetime, stories: list[_SourceStory]) -> Reputation:
+    compared = [story for story in stories if story.order]
+    judged = [story for story in stories if story.judged is not None]
+    searched = [story for story in judged if story.judged and story.judged.verdict not in (None, "unchecked")]
+    withdrawn = sum(story.withdrawn for story in judged)
+    leads, lags = [story.lead_s for story in compared], [story.lag_s for story in stories if story.lag_s is not None]
     low, high = median_interval(leads) or (None, None)
     return Reputation(
         source=source,
         language=language,
-        owner=max(told, key=lambda t: t.first.place).first.owner,
+        owner=max(stories, key=lambda t: t.first.place).first.owner,
         as_of=as_of,
-        stories=len(told),
-        rated=len(told) >= RATED_FROM,
-        first=_share(sum(one.order == "first" for one in compared), len(compared)),
-        tied=sum(one.order == "tied" for one in compared),
+        stories=len(stories),
+        rated=len(stories) >= RATED_FROM,
+        first=_share(sum(story.order == "first" for story in compared), len(compared)),
+        tied=sum(story.order == "tied" for story in compared),
         lead_s=Lead(median(leads), low, high) if leads else None,
-        copies=_share(sum(one.copied for one in told), len(told)),
-        confirmed=_share(sum(one.confirmed for one in searched), len(searched)),
+        copies=_share(sum(story.copied for story in stories), len(stories)),
+        confirmed=_share(sum(story.confirmed for story in searched), len(searched)),
         refuted=_share(
-            sum(one.judged is not None and one.judged.verdict == "refuted" for one in searched), len(searched)
+            sum(story.judged is not None and story.judged.verdict == "refuted" for story in searched), len(searched)
         ),
         retracted=Share(withdrawn, len(judged), *rare(withdrawn, len(judged))),
-        edited=sum(one.edited for one in told),
+        edited=sum(story.edited for story in stories),
         lag_s=median(lags) if lags else None,
     )
 

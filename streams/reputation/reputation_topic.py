@@ -65,16 +65,16 @@ async def compute_reputations(of: Log, topics: Topics, as_of: datetime) -> list[
 
 async def read_reputations(of: Log, topics: Topics) -> dict[Key, Reputation]:
     """Return the contents of the topic. Records that do not decode are ignored."""
-    found: dict[Key, Reputation] = {}
+    reputations: dict[Key, Reputation] = {}
     async for _, records in of.replay(await of.bounds(topics.reputation)):
         for record in records:
             source, _, language = (record.key or b"").decode("utf-8", "replace").partition("\x1f")
-            found.pop((source, language), None)
+            reputations.pop((source, language), None)
             try:
-                found[source, language] = _decode(record.value or b"")
+                reputations[source, language] = _decode(record.value or b"")
             except msgspec.MsgspecError:
                 continue
-    return found
+    return reputations
 
 
 async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None:
@@ -84,7 +84,7 @@ async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None
         KafkaError: the broker is unavailable. Any other error is logged, and the next attempt follows after a day.
     """
     of = KafkaLog(address, client_id="newsproof-reputation")
-    last = min((one.as_of for one in (await read_reputations(of, topics)).values()), default=None)
+    last = min((reputation.as_of for reputation in (await read_reputations(of, topics)).values()), default=None)
     while True:
         if last is not None:
             await asyncio.sleep((last + EVERY - utc_now()).total_seconds())
@@ -99,9 +99,12 @@ async def write_reputations_daily(address: KafkaAddress, topics: Topics) -> None
 
 async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_of: datetime) -> None:
     """Fold the metrics and write them. A source that reported nothing in the window gets a tombstone."""
-    found = {(one.source, one.language): one for one in await compute_reputations(of, topics, as_of)}
-    gone = (await read_reputations(of, topics)).keys() - found.keys()
-    values = {key: msgspec.json.encode(one) for key, one in found.items()} | dict.fromkeys(gone)
+    reputations = {
+        (reputation.source, reputation.language): reputation
+        for reputation in await compute_reputations(of, topics, as_of)
+    }
+    gone = (await read_reputations(of, topics)).keys() - reputations.keys()
+    values = {key: msgspec.json.encode(reputation) for key, reputation in reputations.items()} | dict.fromkeys(gone)
     producer = address.producer(linger_ms=0)
     await producer.start()
     try:
@@ -109,4 +112,4 @@ async def write_reputations(of: Log, address: KafkaAddress, topics: Topics, as_o
         await asyncio.gather(*sent)
     finally:
         await producer.stop()
-    log_of(__name__).info("the reputation of sources was written", sources=len(found), gone=len(gone))
+    log_of(__name__).info("the reputation of sources was written", sources=len(reputations), gone=len(gone))

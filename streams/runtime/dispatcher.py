@@ -206,8 +206,8 @@ class Dispatcher:
         # Before the partitions are released: otherwise their next owner would assume a crash.
         if (handed := self._crash_isolation.hand_back()) is not None:
             case, event = handed
-            said = asyncio.create_task(self._results.append(case, event))
-            await asyncio.wait([said], timeout=HAND_BACK_S)
+            appending = asyncio.create_task(self._results.append(case, event))
+            await asyncio.wait([appending], timeout=HAND_BACK_S)
             self._running.cancel(lambda case_id: case_id == case.case_id)
 
     def let_go(self, partitions: list[int]) -> None:

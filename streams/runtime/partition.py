@@ -17,7 +17,7 @@ NEVER = sys.maxsize
 """Target offset of a partition that is being revoked: records still arrive, and must not make it live again."""
 
 
-class Quarantined(NamedTuple):
+class QuarantinedCase(NamedTuple):
     """A case with an unreadable record. ``stub`` is the case at its head, used to close it there."""
 
     stub: CaseCore
@@ -44,7 +44,7 @@ class Partition:
     def __init__(self) -> None:
         self.accepted = AcceptedEvents()
         self.cases: dict[str, Any] = {}
-        self.quarantined: dict[str, Quarantined] = {}
+        self.quarantined: dict[str, QuarantinedCase] = {}
         self.waiting: deque[Record] | None = deque()
         self.ahead: dict[int, Record] = {}
         """Records appended by this process that come after a record of another process, by offset."""

@@ -32,7 +32,7 @@ from streams.journal.fold import parse_record
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
-from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Quarantined, Record
+from streams.runtime.partition import NEVER, Listener, Partition, Partitions, QuarantinedCase, Record
 
 log = structlog.get_logger(__name__)
 
@@ -58,15 +58,15 @@ class PendingConfigs:
     def older_than(self, seconds: float, is_live: Mapping[int, bool]) -> list[tuple[int, str]]:
         """Remove and return the cases that have waited for longer, on live partitions only."""
         before = asyncio.get_running_loop().time() - seconds
-        found: list[tuple[int, str]] = []
+        cases: list[tuple[int, str]] = []
         for config_hash, waiting in list(self._waiting.items()):
             due = [key for key, since in waiting.items() if since < before and is_live.get(key[0], True)]
             for key in due:
                 del waiting[key]
-            found += due
+            cases += due
             if not waiting:
                 del self._waiting[config_hash]
-        return found
+        return cases
 
 
 class Projector:
@@ -220,7 +220,7 @@ class Projector:
     async def _load_all(self, numbers: list[int], turn: object) -> None:
         bounds = await self._log.bounds(self.topic)
         committed = await committed_by(self._address, self._group)
-        known = {tp: found.offset for tp, found in committed.items()}
+        known = {tp: mark.offset for tp, mark in committed.items()}
         for tp in (TopicPartition(self.topic, number) for number in numbers):
             if turn is self._turn:
                 await self._load_one(tp, *bounds[tp], known.get(tp), partitions=len(bounds), turn=turn)
@@ -361,7 +361,7 @@ class Projector:
             self._listener.on_closed(number, before)
             return
         stub = before if env.type == EFFECT_NAME else replace(before, head_id=env.id, head_at=env.time)
-        p.quarantined[env.case_id] = Quarantined(stub, record, reason, why)
+        p.quarantined[env.case_id] = QuarantinedCase(stub, record, reason, why)
         if p.live:
             self._listener.on_poison(record, stub, reason, why)
 

@@ -162,14 +162,14 @@ def why_not(exc: Exception, what: str) -> str:
             return "it is away"
 
 
-async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:
+async def build_batch(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:
     """Return the batch of one range. Waits until ClickHouse has once reported its columns."""
     rows: Rows = {}
     bad: list[Bad] = []
     through = source.progress.through
     for first in range(0, len(records), SLICE):
         more, worse = source.rows(records[first : first + SLICE])
-        bad += [one for one in worse if one[0].offset > through]
+        bad += [refusal for refusal in worse if refusal[0].offset > through]
         for table, of_table in more.items():
             rows.setdefault(table, []).extend(of_table)
         await asyncio.sleep(0)

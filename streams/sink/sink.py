@@ -29,7 +29,7 @@ from streams.journal.appender import Appender
 from streams.journal.gc_thresholds import SINKING, rarely_collected
 from streams.journal.log import KafkaLog
 from streams.journal.reader import JournalReader
-from streams.sink.batches import Batch, SinkTable, Source, Tables, made_of, row_of_delivery, row_of_signal
+from streams.sink.batches import Batch, SinkTable, Source, Tables, build_batch, row_of_delivery, row_of_signal
 from streams.sink.journal import Progress, SinkJournal
 
 MAX_BATCH = 20_000
@@ -265,7 +265,9 @@ class Sink:
         for tp, records in got.items():
             self._held.setdefault(tp, []).extend(records)
         while ranges := self._ready_ranges():
-            batches = [await made_of(tp, records, self._sources[tp], self._tables) for tp, records in ranges.items()]
+            batches = [
+                await build_batch(tp, records, self._sources[tp], self._tables) for tp, records in ranges.items()
+            ]
             await self._inserted()
             self._inserting = asyncio.create_task(self._insert(batches))
 

@@ -35,8 +35,8 @@ async def read_watches(log: Log, topics: Topics) -> WatchState:
     state = WatchState()
     async for _, records in log.replay(await log.bounds(topics.watches)):
         for record in records:
-            if (said := known(record.value)) is not None:  # the watchers log others
-                state.fold(int(append_ms(record)), said)
+            if (change := known(record.value)) is not None:  # the watchers log others
+                state.fold(int(append_ms(record)), change)
     return state
 
 
@@ -45,7 +45,7 @@ async def last_results(log: Log, topics: Topics, watches: Iterable[Watch]) -> di
     opened = {w.investigation: w for w in watches if w.investigation is not None}
     if not opened:
         return {}
-    found = {w.set.id: Result(investigation_id=id, state="running") for id, w in opened.items()}
+    results = {w.set.id: Result(investigation_id=id, state="running") for id, w in opened.items()}
     reader = JournalReader(log, topics.research)
     # Each was opened after its watch fired, so every opening lies after these offsets.
     folds = await reader.begin(await starts_since(log, topics.research, min(w.fired_at_ms for w in opened.values())))
@@ -54,10 +54,10 @@ async def last_results(log: Log, topics: Topics, watches: Iterable[Watch]) -> di
             if env.type in TERMINAL_NAMES and (watch := opened.get(env.case_id)) is not None:
                 event = wire.decode(env.type, env.version, record.value)
                 brief = isinstance(event, BriefWritten)
-                found[watch.set.id] = Result(
+                results[watch.set.id] = Result(
                     investigation_id=env.case_id,
                     state="brief" if brief else "failed" if isinstance(event, CaseFailed) else "stopped",
                     ended_at=appended_at(record),
                     new=len(event.new_since) if isinstance(event, BriefWritten) else None,
                 )
-    return found
+    return results

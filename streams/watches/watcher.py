@@ -113,7 +113,7 @@ class Watcher:
 
     def _fold(self, record: Any) -> None:
         try:
-            said = decode(record.value)
+            change = decode(record.value)
         except NewerRecordError:
             raise
         except ContractError as exc:
@@ -121,9 +121,9 @@ class Watcher:
             if self.garbage & (self.garbage - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
                 log.warning("ignored: not a record of watches", offset=record.offset, why=str(exc), so_far=self.garbage)
             return
-        accepted = self.state.fold(int(append_ms(record)), said)
-        if accepted and isinstance(said, WatchFired) and record.offset in self._written:
-            self._won.add(said.id)
+        accepted = self.state.fold(int(append_ms(record)), change)
+        if accepted and isinstance(change, WatchFired) and record.offset in self._written:
+            self._won.add(change.id)
 
     async def act(self) -> None:
         """Fire due watches, and open accepted firings."""

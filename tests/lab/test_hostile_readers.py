@@ -25,7 +25,7 @@ from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN
 from schemas.news import decode_news
 from schemas.topics import Topics
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal.acceptance import AcceptedEvents
 from streams.journal.clock import utc_now
@@ -128,7 +128,7 @@ def folding(records: list[Any]) -> tuple[Projector, Heard]:
     configs: Any = SimpleNamespace(get=lambda _hash: None, subscribe=lambda _on_new: None)
     projector = Projector(
         address, "newsproof.cases", "g", NEWS, configs, heard,
-        Partitions(), Tombstones(KafkaLog(address)), Unlimited(), ending,
+        Partitions(), Tombstones(KafkaLog(address)), UnlimitedBudget(), ending,
     )  # fmt: skip
     projector._unpinned = SimpleNamespace(add=lambda *_: None)  # type: ignore[assignment]
     projector._count = PARTITIONS

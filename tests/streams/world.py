@@ -29,7 +29,7 @@ from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit
 from streams.budget.budget import BudgetLedger
 from streams.composition import worker_of
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.journal.fold import JournalFold
@@ -109,7 +109,7 @@ class World:
         ending, wake = (Ending(), Wake()) if spending is None else (spending.ending, spending.wake)
         worker = worker_of(
             self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen,
-            ending=ending, wake=wake, budget=spending or Unlimited(), authenticate=authenticate,
+            ending=ending, wake=wake, budget=spending or UnlimitedBudget(), authenticate=authenticate,
         )  # fmt: skip
         async with self._while_running(worker.run()):
             try:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from schemas.calibration import CalibrationMap
 from schemas.config import Snapshot
 from schemas.errors import NewsproofError
-from streams.calibration.topic import Fits, told_of
+from streams.calibration.topic import Fits, calibration_of
 from streams.worker import Worker
 
 AGAIN_S = 1.0
@@ -37,7 +37,7 @@ class CalibratedCases:
             ContractError, KafkaError: as for :meth:`streams.worker.Worker.adopt`.
         """
         async with self._one_at_a_time:
-            await self._worker.adopt(replace(snapshot, calibration=told_of(self._fits.newest)))
+            await self._worker.adopt(replace(snapshot, calibration=calibration_of(self._fits.newest)))
 
     async def run(self) -> None:
         """Follow the topic until cancelled.
@@ -51,7 +51,9 @@ class CalibratedCases:
         while True:
             is_started = bool(self._worker.configs.adopted)  # before that, its first snapshot would come after this one
             try:
-                if is_started and not _differ(told_of(self._fits.newest), self._worker.snapshot.calibration or None):
+                if is_started and not _differ(
+                    calibration_of(self._fits.newest), self._worker.snapshot.calibration or None
+                ):
                     return
                 if is_started:
                     await self.adopt(self._worker.snapshot)

@@ -38,7 +38,7 @@ from newsproof.app.processes.lifecycle import Part, run_until, shutdown_on_signa
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from newsproof.app.research_composition import research_ports_of, research_snapshot_of, watcher_of
 from schemas.errors import TransientError
-from streams.calibration.topic import Fits, told_of
+from streams.calibration.topic import Fits, calibration_of
 from streams.effects.search_cache import SearchCache
 from streams.intake.feed_search import FeedSearch
 from streams.journal.log import KafkaLog
@@ -77,7 +77,7 @@ async def run_worker(
     fits = Fits(KafkaLog(address, client_id="newsproof-calibration"), topics)
     if settings.mode == "live":  # what it says of invented signals would be wrong
         newest = await retry_while_unavailable(fits.read, "the calibration maps")
-        snapshot = replace(snapshot, calibration=told_of(newest))
+        snapshot = replace(snapshot, calibration=calibration_of(newest))
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
         ports, texts = journal_ports_of(settings, clickhouse, searches)

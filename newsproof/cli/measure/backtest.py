@@ -98,7 +98,7 @@ def run_cases(
 ) -> None:
     """Replay recorded cases with a change.
 
-    Recorded responses are reused. Models are called only for changed requests. No search is repeated.
+    RecordedEvent responses are reused. Models are called only for changed requests. No search is repeated.
     """
     from msgspec.structs import replace
 

@@ -38,7 +38,7 @@ from streams.journal.log import KafkaLog
 if TYPE_CHECKING:
     from agents.core.registry import Registry
     from evaluation.replay.journal import Source
-    from streams.replay import Recording, Replayed
+    from streams.replay import Recording, ReplayResult
 
 app = commands()
 case = typer.Typer(
@@ -380,7 +380,7 @@ def _refuse(recording: Recording, source: Source, from_step: str | None, graph: 
         raise ConfigError(f"case {recording.case_id} never reached {from_step}; it went through {passed}")
 
 
-def replay_document(recording: Recording, replayed: Replayed) -> dict[str, Any]:
+def replay_document(recording: Recording, replayed: ReplayResult) -> dict[str, Any]:
     return {
         "case_id": recording.case_id,
         "status": replayed.status,
@@ -402,13 +402,13 @@ def _end(end: Event | None) -> Any:
     )
 
 
-def _cost(replayed: Replayed) -> Decimal | None:
+def _cost(replayed: ReplayResult) -> Decimal | None:
     from evaluation.runs.run_tables import total_cost
 
     return total_cost(c for u in replayed.used if u.execution == "executed" for c in u.calls)
 
 
-def _print_replay(recording: Recording, replayed: Replayed) -> None:
+def _print_replay(recording: Recording, replayed: ReplayResult) -> None:
     say_result(f"Case {recording.case_id}: {recording.received.news.text[:100]}")
     steps = ", ".join(dict.fromkeys(u.step for u in replayed.used if u.execution == "executed")) or "nothing"
     say_result(

@@ -34,7 +34,7 @@ from schemas.events import EventReceived, SignalSynthesized
 from schemas.topics import NewerRecordError, Topics
 from streams.calibration import refit
 from streams.calibration.refit import DailyFit, fit_as_of
-from streams.calibration.topic import CalibrationFitted, Fits, append_fit, told_of
+from streams.calibration.topic import CalibrationFitted, Fits, append_fit, calibration_of
 from streams.journal.log import KafkaLog
 from streams.worker import Worker
 from tests.infra.clickhouse.clickhouse_samples import fill_signals, published, signal
@@ -315,4 +315,4 @@ async def test_a_sink_in_another_mode_fits_none(tmp_path: Path, clickhouse: Clic
     for mode in ("offline", "simulated"):
         settings = Settings(_env_file=None, newsproof_mode=mode, newsproof_data_dir=tmp_path)
         assert services._daily_fit(settings, clickhouse) == ()
-    assert told_of(None) is None
+    assert calibration_of(None) is None

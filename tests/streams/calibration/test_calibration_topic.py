@@ -14,7 +14,7 @@ from infra.kafka.topics import KafkaAddress
 from schemas.calibration import STOOD, CalibrationMap, Curve
 from schemas.topics import NewerRecordError, Topics
 from streams.audit.audit import audit
-from streams.calibration.topic import CalibrationFitted, Fits, append_fit, encode, told_of
+from streams.calibration.topic import CalibrationFitted, Fits, append_fit, calibration_of, encode
 from streams.journal.log import KafkaLog
 
 CURVE = Curve(target=STOOD, stories=60, intercept=0.1, slope=0.9, covariance=(0.1, 0.0, 0.1))
@@ -81,6 +81,6 @@ async def test_a_record_of_newer_code_stops_the_reader(shape: str, address: Kafk
 
 
 def test_a_map_that_says_nothing_is_not_pinned() -> None:
-    assert told_of(None) is told_of(fitted(0)) is None
+    assert calibration_of(None) is calibration_of(fitted(0)) is None
     for one in (fitted(0, CURVE), fitted(0, sell_from=0.7)):
-        assert told_of(one) == one.map
+        assert calibration_of(one) == one.map

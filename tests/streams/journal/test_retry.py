@@ -17,7 +17,7 @@ from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from schemas.errors import TransientError
 from schemas.topics import Topics
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal import retry
 from streams.journal.clock import utc_now
@@ -44,7 +44,7 @@ def projecting() -> tuple[Projector, Ending]:
     address, ending = KafkaAddress(bootstrap=""), Ending()
     projector = Projector(
         address, "cases", "group", NEWS, MagicMock(), MagicMock(),
-        Partitions(), Tombstones(KafkaLog(address)), Unlimited(), ending,
+        Partitions(), Tombstones(KafkaLog(address)), UnlimitedBudget(), ending,
     )  # fmt: skip
     return projector, ending
 

@@ -21,7 +21,7 @@ from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Search, request_hash
 from schemas.ids import LIVE_RUN, content_hash, event_id
-from streams.replay import Change, Miss, Recorded, Recording, Replay, reused_alone
+from streams.replay import Change, Miss, RecordedEvent, Recording, Replay, reused_alone
 from tests.specification import call_of, opened
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
@@ -42,7 +42,7 @@ async def recorded(snapshot: Snapshot, outside: dict[int, ev.Event]) -> Recordin
     registry, model, search, ours = verification(), OfflineModel(), OfflineSearch(), Simulated()
     case_id = NEWS.news.case_id
     case = open_case(NEWS, case_id=case_id, event_id="opening", run_id=LIVE_RUN, at=AT, config=snapshot)
-    records = [Recorded("opening", AT, NEWS)]
+    records = [RecordedEvent("opening", AT, NEWS)]
 
     async def reply(effect: Effect) -> ev.Event:
         port = model if isinstance(effect, CallModel) else search if isinstance(effect, Search) else ours
@@ -54,7 +54,7 @@ async def recorded(snapshot: Snapshot, outside: dict[int, ev.Event]) -> Recordin
         new_id = event_id(LIVE_RUN, case_id, case.head_id)
         if isinstance(event, ev.CancelRequested):
             new_id = "a command's own id"
-        records.append(Recorded(new_id, at, event))
+        records.append(RecordedEvent(new_id, at, event))
         return fold(case, event, event_id=new_id, at=at)
 
     while not case.closed:
@@ -79,7 +79,7 @@ async def recorded(snapshot: Snapshot, outside: dict[int, ev.Event]) -> Recordin
     return Recording(case_id=case_id, run_id=LIVE_RUN, records=records)
 
 
-def moves(record: Recorded) -> bool:
+def moves(record: RecordedEvent) -> bool:
     return not isinstance(record.event, ev.EffectCompleted)
 
 
@@ -157,11 +157,11 @@ async def test_a_failed_attempt_is_retried_as_it_was(snapshot: Snapshot) -> None
     case = open_case(NEWS, case_id=recording.case_id, event_id="opening", run_id=LIVE_RUN, at=AT, config=snapshot)
     event = with_calls(failed(case, "plan", lost, now=before.at), (replace(call, reply=lost, error="timeout"),))
     new_id = event_id(LIVE_RUN, recording.case_id, before.id)
-    records = [*recording.records[:at], Recorded(new_id, before.at, event)]
+    records = [*recording.records[:at], RecordedEvent(new_id, before.at, event)]
     for record in recording.records[at:]:
         moved = record.id if not moves(record) else event_id(LIVE_RUN, recording.case_id, next(
             r.id for r in reversed(records) if moves(r)))  # fmt: skip
-        records.append(Recorded(moved, record.at, record.event))
+        records.append(RecordedEvent(moved, record.at, record.event))
     replayed = reused_alone(
         Replay(Recording(case_id=recording.case_id, run_id=LIVE_RUN, records=records), snapshot, verification()).run()
     )

@@ -18,7 +18,7 @@ from infra.ports import Answer
 from schemas.news import News
 from schemas.topics import Topics
 from streams.composition import worker_of
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
@@ -57,7 +57,7 @@ async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, whe
     registry = degrading(asks=True, **exchanged)
     address = KafkaAddress.embedded(bootstrap, password_file)
     worker = worker_of(
-        address, Topics(prefix), registry, ports, QUICK, options, ending=Ending(), wake=Wake(), budget=Unlimited()
+        address, Topics(prefix), registry, ports, QUICK, options, ending=Ending(), wake=Wake(), budget=UnlimitedBudget()
     )
     await worker.run()
 

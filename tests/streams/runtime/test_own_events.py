@@ -15,7 +15,7 @@ from agents.graphs import NEWS
 from infra.kafka.topics import Committed, KafkaAddress
 from schemas import events as ev
 from schemas.topics import Topics
-from streams.effects.spending import Unlimited
+from streams.effects.spending import UnlimitedBudget
 from streams.ending import Ending
 from streams.journal.appender import OwnRecord
 from streams.journal.configs import ConfigStore
@@ -58,7 +58,7 @@ class Reader:
         self.log, self.told, self.partitions = log, Events(), Partitions()
         self.committed = self.at = 0
         self.projector = Projector(
-            NOWHERE, TOPICS.cases, "", NEWS, configs, self.told, self.partitions, Tombstones(log), Unlimited(), Ending(),
+            NOWHERE, TOPICS.cases, "", NEWS, configs, self.told, self.partitions, Tombstones(log), UnlimitedBudget(), Ending(),
             self.skip_to,
         )  # fmt: skip
         monkeypatch.setattr(self.projector, "_log", log)
