@@ -119,6 +119,6 @@ def research() -> Registry:
 
 def _steps_in(*packages: ModuleType) -> Iterable[Step]:
     # Sorted by file name, whatever the folder: pictures and listings show the steps in this order.
-    found = sorted((m.name, f"{p.__name__}.{m.name}") for p in packages for m in pkgutil.iter_modules(p.__path__))
-    modules = [importlib.import_module(path) for _, path in found]
+    paths = sorted((m.name, f"{p.__name__}.{m.name}") for p in packages for m in pkgutil.iter_modules(p.__path__))
+    modules = [importlib.import_module(path) for _, path in paths]
     return (step for m in modules for step in (*getattr(m, "STEPS", ()), *((m.STEP,) if hasattr(m, "STEP") else ())))

@@ -40,11 +40,11 @@ def unchecked_case(why: str) -> CaseJudgement:
 
 
 def check_case_pages(
-    case: Case, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
+    case: Case, references: tuple[SearchReference, ...], stances: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
     """Return each reference with its checked stance; ``said`` as in :func:`agents.evidence.witnesses.check_pages`."""
     once, tables = case.memo.once, compiled(case.config.tables)
-    return tuple(once(check_pages_with, tables, claim_of(case), references, said))
+    return tuple(once(check_pages_with, tables, claim_of(case), references, stances))
 
 
 def judge_case(
@@ -60,26 +60,26 @@ def judge_case(
     ``outcomes`` and ``critique``: searches and a critique that the case does not contain yet. ``unread``: the path has no
     critic, so the confidence is not raised.
     """
-    found = findings if findings is not None else findings_so_far(case)
+    evidence = findings if findings is not None else findings_so_far(case)
     critique = critique or case.critique
     claim = claim_of(case)
     figures = _measured(case, claim)
-    said = critique.stances if critique is not None else None
-    own = _own_word(case, claim, found)
-    pages = (*check_case_pages(case, found.references, said), *own)
+    stances = critique.stances if critique is not None else None
+    own = _own_word(case, claim, evidence)
+    pages = (*check_case_pages(case, evidence.references, stances), *own)
     asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
-    why = None if figures or own else _why_unchecked(case, asked, found)
+    why = None if figures or own else _why_unchecked(case, asked, evidence)
     judgement = case.memo.once(
         judge_evidence_with,
         compiled(case.config.tables),
         claim,
         pages,
         Reader(
-            by_words=said is None,
-            critic=critique.verdict if critique is not None and said is not None else None,
+            by_words=stances is None,
+            critic=critique.verdict if critique is not None and stances is not None else None,
             measured=figures,
             partly_refuted=critique is not None and _is_partly_refuted(critique, pages),
-            unread=unread and said is None,
+            unread=unread and stances is None,
             threshold=case.config.search_multi_source_threshold,
         ),
     )
@@ -87,10 +87,10 @@ def judge_case(
         why = "language"
     if why is not None:
         judgement = unchecked(judgement.independent_sources)
-    return CaseJudgement(judgement=judgement, findings=found, pages=pages, why=why, measured=figures)
+    return CaseJudgement(judgement=judgement, findings=evidence, pages=pages, why=why, measured=figures)
 
 
-def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[CheckedPage, ...]:
+def _own_word(case: Case, claim: Claim, findings: Findings) -> tuple[CheckedPage, ...]:
     """Return the news as a page of the party or authority that published it; empty if that is not certain.
 
     It needs no critic: its claim is what triage stated. A rumour that it mentions is not its claim.
@@ -101,7 +101,7 @@ def _own_word(case: Case, claim: Claim, found: Findings) -> tuple[CheckedPage, .
         return ()
     title, _, rest = case.news.text.strip().partition("\n")
     reference = SearchReference(
-        reference_number=max((r.reference_number for r in found.references), default=0) + 1,
+        reference_number=max((r.reference_number for r in findings.references), default=0) + 1,
         source_tool="listener",
         title=title[:SNIPPET],
         url=url,
@@ -133,12 +133,12 @@ def _is_partly_refuted(critique: EvidenceCritiqued, pages: tuple[CheckedPage, ..
     return any(c.verdict == "refuted" and not quoted.isdisjoint(c.reference_numbers) for c in critique.claims[1:])
 
 
-def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
+def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], findings: Findings) -> str | None:
     """Return the reason that nothing was checked; None if at least one search returned or a page was read.
 
     An empty search of the parties' own domains does not count while the search for news failed.
     """
-    if any(o.failure is None and o.topic != "official" for o in asked) or found.references:
+    if any(o.failure is None and o.topic != "official" for o in asked) or findings.references:
         return None
     kinds = [o.failure.kind for o in asked if o.failure is not None]
     if "search" in case.denied or "budget" in kinds:

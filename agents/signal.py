@@ -210,8 +210,8 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
 def _denial(case: Case, replies: Replies) -> str:
     """Return the budget's message on the first denied call: the limit that was reached, and when it ends."""
     searched = (o.failure for s in case.searches for o in s.outcomes)
-    said = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
-    return next((r.message for r in said if isinstance(r, Failure) and r.kind == "budget"), "")
+    replies_given = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
+    return next((r.message for r in replies_given if isinstance(r, Failure) and r.kind == "budget"), "")
 
 
 def _signal(
@@ -269,16 +269,16 @@ def _calibrated(case: Case, draft: Draft, end: Conclusion, stage: Stage) -> dict
     if case.config.calibration is UNSET:
         return {"confidence_calibrated": None}
     has_market = draft.direction != "neutral" and draft.asset != NO_ASSET
-    found = None
+    mapped = None
     if case.config.calibration is not None and has_market and stage == "final":
-        found = calibrated(
+        mapped = calibrated(
             case.config.calibration,
             confidence=end.confidence,
             event_type=draft.event_type,
             language=case.language,
             horizon_s=HORIZON_S[draft.timeframe],
         )
-    at, calibration = found or (None, None)
+    at, calibration = mapped or (None, None)
     return {"confidence_calibrated": at, "calibration": calibration}
 
 
@@ -310,7 +310,9 @@ def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidenc
             official=page.reference.official,
             independent=page.reference.independent,
             published_at=page.reference.published_at,
-            quote=page.said.quote if page.quoted and page.said is not None and page.stance != "unrelated" else None,
+            quote=page.reading.quote
+            if page.quoted and page.reading is not None and page.stance != "unrelated"
+            else None,
             figure=figure,
             claimed=claimed,
             speaker=speaker,
@@ -323,7 +325,7 @@ def evidence_of(case: Case, pages: Sequence[CheckedPage]) -> tuple[SignalEvidenc
 
 def _figures(page: CheckedPage) -> tuple[float, float] | tuple[None, None]:
     # Cases read by critique version 3 have no figures, so that their replay gives the same signal.
-    by_slots = page.said is not None and page.said.says is not None
+    by_slots = page.reading is not None and page.reading.says is not None
     return page.figures if by_slots and page.figures else (None, None)
 
 

@@ -133,27 +133,27 @@ def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
 
 
 def refused(
-    service: Service, status: int, said: str, headers: Mapping[str, str] | None = None
+    service: Service, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> TransientError | PermanentError:
     """Return the error for a status other than 200; the caller raises it. ``said`` is the service's message."""
     wait, name = retry_after_s(headers or {}, datetime.now(UTC)), service.name
     if status in {401, 403} and service.key_setting:
-        text = f"{name} refuses the key ({status}: {said}); write a valid one into {service.key_setting}"
+        text = f"{name} refuses the key ({status}: {detail}); write a valid one into {service.key_setting}"
         return PermanentError(text, kind="auth", status=status)
     if status in {401, 403, 418, 451}:
-        text = f"{name} does not serve this address ({status}: {said}); use another network, or switch its tool off"
+        text = f"{name} does not serve this address ({status}: {detail}); use another network, or switch its tool off"
         return PermanentError(text, kind="refused", status=status)
     if status == 429:
-        text = f"{name}'s rate limit is reached ({said}); Newsproof retries later"
+        text = f"{name}'s rate limit is reached ({detail}); Newsproof retries later"
         return TransientError(text, kind="rate_limit", status=status, retry_after_s=wait)
     if status == 408 or status >= 500:
-        text = f"{name} is unavailable ({status}: {said}); Newsproof retries"
+        text = f"{name} is unavailable ({status}: {detail}); Newsproof retries"
         return TransientError(text, kind=kind_of_server_error(status), status=status, retry_after_s=wait)
     if status < 400:
         where = service.address_setting or "its address setting"
         text = f"{name}'s address redirects ({status}), which Newsproof does not follow; write the final address into {where}"
         return PermanentError(text, kind="not_configured", status=status)
-    text = f"{name} does not take this request ({status}: {said}); {service.correct}"
+    text = f"{name} does not take this request ({status}: {detail}); {service.correct}"
     return PermanentError(text, kind="invalid_request", status=status)
 
 

@@ -67,8 +67,8 @@ def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
     # Version 3 and below accept only the first field.
     ruleset = _call(_CREATE_RULESET, _Ruleset(handled, network), ctypes.c_size_t(16 if network else 8), 0)
     try:
-        for path, rights in [(one, read | write) for one in writable] + [
-            (one, read) for one in readable if one.exists()
+        for path, rights in [(place, read | write) for place in writable] + [
+            (place, read) for place in readable if place.exists()
         ]:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
             allowed = rights if path.is_dir() else rights & _OF_FILES
@@ -88,7 +88,7 @@ def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
 
 def _call(number: int, *arguments: object) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
-    handed = [ctypes.byref(one) if isinstance(one, ctypes.Structure) else one for one in arguments]
+    handed = [ctypes.byref(argument) if isinstance(argument, ctypes.Structure) else argument for argument in arguments]
     result: int = libc.syscall(number, *handed)
     if result < 0:
         why = os.strerror(ctypes.get_errno())
@@ -103,9 +103,9 @@ def program_files() -> list[Path]:
     """
     infra = Path(__file__).parent
     ours = [infra, infra.parent / "schemas"]
-    system = [Path(one) for one in ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/urandom", "/dev/random")]
+    system = [Path(name) for name in ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/urandom", "/dev/random")]
     own = [
         Path("/proc/self"),
-        *(Path("/proc") / one for one in ("cpuinfo", "meminfo", "stat", "loadavg", "vmstat", "sys")),
+        *(Path("/proc") / name for name in ("cpuinfo", "meminfo", "stat", "loadavg", "vmstat", "sys")),
     ]
     return [Path(sys.prefix), Path(sys.base_prefix), *ours, *system, *own]

@@ -120,15 +120,15 @@ def written_in(file: Path) -> dict[str, str]:
             lines = list(parse_stream(opened))
     except (OSError, UnicodeError) as exc:
         raise ConfigError(f"{file.absolute()} cannot be read ({exc}): correct it, or remove it") from exc
-    for one in lines:
-        if one.error or (one.key is not None and one.value is None):
-            text = one.original.string
-            number = one.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+    for binding in lines:
+        if binding.error or (binding.key is not None and binding.value is None):
+            text = binding.original.string
+            number = binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
             # The line itself is not repeated: it may be a key.
             raise ConfigError(
                 f"line {number} of {file.absolute()} is not NAME=value: correct it, or comment it out with #"
             )
-    return {one.key.lower(): one.value for one in lines if one.key and one.value}
+    return {binding.key.lower(): binding.value for binding in lines if binding.key and binding.value}
 
 
 def misspelt_in(
@@ -141,18 +141,18 @@ def misspelt_in(
     word is also the first word of a setting. Other names are ignored, because the file may serve other programs.
     """
     words = {name.partition("_")[0] for name in settings}
-    found = {}
+    misspelt = {}
     for name in written_in(file):
         if name in settings or name in NOT_OURS or is_entry(name) or name in MAPPINGS:
             continue
         if name in removed:
-            found[name] = removed[name]
+            misspelt[name] = removed[name]
             continue
         first = name.partition("_")[0]
         cutoff = 0.0 if first == "newsproof" else 0.6 if first in words else 0.8
         if near := get_close_matches(name, settings, n=1, cutoff=cutoff):
-            found[name] = near[0]
-    return found
+            misspelt[name] = near[0]
+    return misspelt
 
 
 def given_by_environment() -> frozenset[str]:
@@ -171,10 +171,10 @@ def danger_of(file: Path) -> str:
     Raises:
         OSError: the file cannot be examined.
     """
-    found = file.stat()
-    if found.st_uid not in (os.getuid(), 0):
+    status = file.stat()
+    if status.st_uid not in (os.getuid(), 0):
         return "belongs to another user"
-    return "is writable by everybody" if found.st_mode & stat.S_IWOTH else ""
+    return "is writable by everybody" if status.st_mode & stat.S_IWOTH else ""
 
 
 def _names(settings: Collection[str]) -> str:

@@ -33,10 +33,10 @@ def make_owner_only(directory: Path) -> None:
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found, place = directory.stat(), directory.resolve()
-        shared = found.st_mode & (stat.S_ISVTX | stat.S_ISGID) or len(place.parts) <= 2
-        needed = any(one.is_relative_to(place) for one in (Path.cwd(), Path.home().resolve()))
-        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != 0o700 and not (shared or needed):
+        status, place = directory.stat(), directory.resolve()
+        shared = status.st_mode & (stat.S_ISVTX | stat.S_ISGID) or len(place.parts) <= 2
+        needed = any(directory_in_use.is_relative_to(place) for directory_in_use in (Path.cwd(), Path.home().resolve()))
+        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o700 and not (shared or needed):
             directory.chmod(0o700)
     except (OSError, RuntimeError) as exc:  # RuntimeError: there is no home directory
         raise ConfigError(
@@ -61,10 +61,10 @@ def kept_secret(file: Path) -> str | None:
     except OSError as exc:
         raise ConfigError(f"{file} cannot be read ({exc.strerror}): {_COME}") from exc
     with os.fdopen(opened, "rb") as opened_file:
-        found = os.fstat(opened)
-        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
+        status = os.fstat(opened)
+        if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{file} is not a file that you own: {_COME}")
-        if stat.S_IMODE(found.st_mode) != 0o600:
+        if stat.S_IMODE(status.st_mode) != 0o600:
             os.fchmod(opened, 0o600)
         secret = opened_file.read(4096).strip().decode("ascii", "replace")
     if not _SECRET.fullmatch(secret):

@@ -173,25 +173,25 @@ class Ports:
         Raises:
             ConfigError: none is configured; the text names the setting that configures one.
         """
-        found: Port | None
+        port: Port | None
         behind: list[Port] = []
         match effect:
             case CallModel(task=task, tier=tier):
-                found, *behind = self.asked_for(task, tier) or (None,)
+                port, *behind = self.asked_for(task, tier) or (None,)
                 hint = f"a model for the {tier} tier (GEMINI_API_KEY, or NEWSPROOF_MODE=offline)"
             case Search(provider=provider):
-                found, hint = (
+                port, hint = (
                     self.search.get(provider),
                     f"the search provider {provider!r} (its key), or drop it from DEEP_ANALYSIS_SEARCH_PROVIDER",
                 )
             case _:
-                found, hint = (
+                port, hint = (
                     self._others[type(effect)],
                     f"a provider for {type(effect).__name__}, or switch its tool off",
                 )
-        if found is None:
+        if port is None:
             raise ConfigError(f"no adapter for this effect: configure {hint}")
-        return (found, *behind)
+        return (port, *behind)
 
     def asked_for(self, task: str, tier: str) -> tuple[Port, ...]:
         """Return the models for a task, in the order of the calls: its own if configured, else its tier's."""

@@ -31,9 +31,9 @@ def remember(settings: Any) -> None:
         if isinstance(value, SecretStr):
             know(value.get_secret_value())
         elif isinstance(value, Mapping):
-            know(*(one.get_secret_value() for one in value.values()))
+            know(*(secret.get_secret_value() for secret in value.values()))
         elif isinstance(value, str) and "@" in value:
-            know(*(urlsplit(one.strip()).password or "" for one in value.split(",") if "://" in one))
+            know(*(urlsplit(url.strip()).password or "" for url in value.split(",") if "://" in url))
 
 
 def know(*secrets: str) -> None:
@@ -49,8 +49,8 @@ def know(*secrets: str) -> None:
 
 def _forms(secret: str) -> set[str]:
     plain = {secret, unquote(secret), secret.strip()}
-    escaped = {json.dumps(one)[1:-1] for one in plain} | {one.replace("/", "\\/") for one in plain}
-    return {one for one in plain | escaped | {quote(one, safe="") for one in plain} if len(one) >= MIN_LENGTH}
+    escaped = {json.dumps(form)[1:-1] for form in plain} | {form.replace("/", "\\/") for form in plain}
+    return {form for form in plain | escaped | {quote(form, safe="") for form in plain} if len(form) >= MIN_LENGTH}
 
 
 def redacted(text: str) -> str:
@@ -63,17 +63,17 @@ def redacted(text: str) -> str:
 
 def credentials_in(pairs: Iterable[tuple[str, str]]) -> list[bytes]:
     """Return the values of headers or query parameters whose names indicate a secret, in all forms, longest first."""
-    found: set[str] = set()
+    values: set[str] = set()
     for name, value in pairs:
         if _CARRIES_A_SECRET(name):
-            found |= {value, *value.split(" ")}  # "Bearer KEY": the key alone, too
-    forms = {form for value in found if len(value) >= MIN_LENGTH for form in _forms(value)}
+            values |= {value, *value.split(" ")}  # "Bearer KEY": the key alone, too
+    forms = {form for value in values if len(value) >= MIN_LENGTH for form in _forms(value)}
     return [form.encode() for form in sorted(forms, key=len, reverse=True)]
 
 
 def without_credentials(body: bytes, credentials: Iterable[bytes]) -> bytes:
     """Return a provider's response body without the credentials of its request."""
-    for one in credentials:
-        if one in body:
-            body = body.replace(one, PUT_INSTEAD.encode())
+    for credential in credentials:
+        if credential in body:
+            body = body.replace(credential, PUT_INSTEAD.encode())
     return body

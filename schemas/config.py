@@ -209,15 +209,15 @@ def decode_snapshot(key: bytes | None, value: bytes | None) -> tuple[str, Snapsh
         ContractError: the value is no snapshot, or does not match its key (reason ``bad_snapshot``).
     """
     try:
-        said = (key or b"").decode("ascii")
+        config_hash = (key or b"").decode("ascii")
         snapshot = _decode_snapshot(value or b"")
-        if content_hash(msgspec.json.decode(value or b"")) != said:
+        if content_hash(msgspec.json.decode(value or b"")) != config_hash:
             raise ContractError(
-                f"the snapshot under {said[:40]!r} has another hash: it is not used", reason="bad_snapshot"
+                f"the snapshot under {config_hash[:40]!r} has another hash: it is not used", reason="bad_snapshot"
             )
     except (ValueError, RecursionError) as exc:
         raise ContractError(f"not a configuration snapshot: {exc!s:.300}", reason="bad_snapshot") from exc
     numbers = (snapshot.retry_base_seconds, snapshot.case_deadline_seconds, snapshot.phase1_rollout_percentage)
     if not all(isfinite(n) and n >= 0 for n in numbers) or snapshot.case_deadline_seconds > LONGEST_DEADLINE_S:
         raise ContractError("the snapshot's times are out of range: it is not used", reason="bad_snapshot")
-    return said, snapshot
+    return config_hash, snapshot

@@ -325,10 +325,10 @@ def retries_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None
     Raises:
         ContractError: the header contains no case id (reason ``bad_value``).
     """
-    said = next((value for name, value in headers or () if name == RETRIES_HEADER), None)
-    if said is None:
+    header = next((value for name, value in headers or () if name == RETRIES_HEADER), None)
+    if header is None:
         return None
-    text = said.decode("ascii", "replace")
+    text = header.decode("ascii", "replace")
     if _CASE_ID(text) is None:
         raise ContractError(
             f"the header {RETRIES_HEADER} must be the id of a case that failed: send it by `newsproof dlq requeue`",

@@ -80,5 +80,5 @@ class Count(int):
     def __format__(self, forms: str) -> str:
         if "|" not in forms:
             return super().__format__(forms)
-        one, many = forms.split("|")
-        return f"{self:d} {one if self == 1 else many}"
+        singular, plural = forms.split("|")
+        return f"{self:d} {singular if self == 1 else plural}"

@@ -266,7 +266,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
     def __str__(self) -> str:
         """Return the signal on one line, safe for a terminal: its fields contain text from outside."""
-        said = (
+        parts = (
             self.stage,
             self.verdict or "unknown",
             self.action,
@@ -275,4 +275,4 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
             self.summary,
             *self.links,
         )
-        return printable_line(" ".join(said))
+        return printable_line(" ".join(parts))

@@ -60,8 +60,8 @@ def usable_figures(values: Iterable[MarketValue]) -> tuple[MarketValue, ...]:
 
 def of_block(data: DataCollected, block: str) -> tuple[MarketValue, ...]:
     """Return the figures of one block. For ``candles`` these are the indicators computed from them."""
-    found: tuple[MarketValue, ...] = getattr(data, "indicators" if block == "candles" else block)
-    return found
+    values: tuple[MarketValue, ...] = getattr(data, "indicators" if block == "candles" else block)
+    return values
 
 
 def has_data(data: DataCollected, block: str) -> bool:
@@ -82,11 +82,11 @@ def blocks_of(task: AgentTask) -> tuple[str, ...]:
 
 def figures_in(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
     """Return all figures of these blocks by the agents' names for them. The first source of a name wins."""
-    found: dict[str, MarketValue] = {}
+    figures: dict[str, MarketValue] = {}
     for block in blocks:
         for value in () if block == "signals" else of_block(data, block):
-            found.setdefault(CALLED.get(value.name, value.name), value)
-    return found
+            figures.setdefault(CALLED.get(value.name, value.name), value)
+    return figures
 
 
 def own_figures(agent: AgentName, data: DataCollected) -> dict[str, MarketValue]:
@@ -95,8 +95,8 @@ def own_figures(agent: AgentName, data: DataCollected) -> dict[str, MarketValue]
 
 def missing_indicators(agent: AgentName, data: DataCollected) -> tuple[str, ...]:
     """Return the names of this agent's indicators that no source gave."""
-    found = own_figures(agent, data)
-    return tuple(name for name in EXPECTED[agent] if name not in found)
+    figures = own_figures(agent, data)
+    return tuple(name for name in EXPECTED[agent] if name not in figures)
 
 
 def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def indicators(
     if not bars:
         return ()
     closes, volumes = [b.close for b in bars], [b.volume for b in bars]
-    found: Figures = {
+    figures: Figures = {
         "close": closes[-1],
         **{f"ema_{n}": v for n in (20, 50) if (v := ema(closes, n)) is not None},
         **{f"sma_{n}": v for n in (50, 200) if (v := sma(closes, n)) is not None},
@@ -74,13 +74,13 @@ def indicators(
     return tuple(
         MarketValue(
             name=name,
-            value=found[name],
+            value=figures[name],
             unit=UNITS.get(name, unit),
             source=COMPUTED_FROM + source,
             observed_at=bars[-1].ended_at,
         )
         for name in INDICATORS
-        if name in found
+        if name in figures
     )
 
 

@@ -92,16 +92,16 @@ def unsupported_numbers(
     they support only a bare number.
     """
     known = [abs(f) for f in figures]
-    said = [w for given in texts for w in written(given)]
+    supported = [w for given in texts for w in written(given)]
     marks = set(scales)
-    found = (
+    unsupported = (
         w.text
         for w in written(text)
         if not (w.bare and w.value in marks)
         and not any(_stands_for(w, figure) for figure in known)
-        and not any(abs(s.value - w.value) <= max(s.slack, w.slack) for s in said)
+        and not any(abs(s.value - w.value) <= max(s.slack, w.slack) for s in supported)
     )
-    return tuple(dict.fromkeys(found))[:MAX_LISTED]
+    return tuple(dict.fromkeys(unsupported))[:MAX_LISTED]
 
 
 def written(text: str) -> Iterator[Written]:
@@ -110,9 +110,9 @@ def written(text: str) -> Iterator[Written]:
     for pattern in _NO_FIGURES:
         plain = pattern.sub(lambda m: " " * len(m[0]), plain)
     for match in _NUMBER.finditer(plain):
-        one = _written(match)
-        if not (one.bare and _is_count(one, plain[: match.start()])):
-            yield one
+        number = _written(match)
+        if not (number.bare and _is_count(number, plain[: match.start()])):
+            yield number
 
 
 def _written(match: re.Match[str]) -> Written:

@@ -302,8 +302,8 @@ def clamped(value: float, low: float, high: float) -> float:
 
 def ticker(text: str) -> str:
     """Return the first word if it can be a ticker, such as ``BTC`` for ``$btc (Bitcoin)``; otherwise ``UNKNOWN``."""
-    found = _TICKER.match(bounded(text, 200).upper().strip().lstrip("$#"))
-    return found[0].rstrip(".-") if found else NO_ASSET
+    match = _TICKER.match(bounded(text, 200).upper().strip().lstrip("$#"))
+    return match[0].rstrip(".-") if match else NO_ASSET
 
 
 def one_line(text: str, limit: int) -> str:
@@ -324,9 +324,9 @@ def _part(value: Any, limit: int) -> str:
     return cite_only(one_line(value, limit), None) if isinstance(value, str) else ""
 
 
-def _amount(said: Any) -> ClaimAmount | None:
-    value: Any = said.get("value") if isinstance(said, dict) else said
-    unit = said.get("unit") if isinstance(said, dict) else ""
+def _amount(amount: Any) -> ClaimAmount | None:
+    value: Any = amount.get("value") if isinstance(amount, dict) else amount
+    unit = amount.get("unit") if isinstance(amount, dict) else ""
     try:
         figure = float(value.replace(",", "") if isinstance(value, str) else value)
     except (TypeError, ValueError, OverflowError):

@@ -94,10 +94,10 @@ class _Graph:
                     reason="unknown_step",
                 )
             return self.steps[head.step]
-        found = self._table.get(type(head))
-        if found is None:
+        row = self._table.get(type(head))
+        if row is None:
             return None
-        field, by_value = found
+        field, by_value = row
         return by_value.get(None if field is None else getattr(head, field))
 
     def edges(self) -> list[tuple[str, str, str]]:

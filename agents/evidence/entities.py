@@ -56,7 +56,7 @@ class EntityIndex:
 
     def mentioned(self, text: str) -> tuple[Entity, ...]:
         """Return the entities that a text names, in order. The longest name wins where names overlap."""
-        found: dict[int, Entity] = {}
+        entities: dict[int, Entity] = {}
         written = fold_han(text)
         low = written.lower()
         end = 0
@@ -68,9 +68,9 @@ class EntityIndex:
                 if low.startswith(name, at) and self._is_whole(written, at, name):
                     end = at + len(name)
                     for entity in self._by_name[name]:
-                        found.setdefault(id(entity), entity)
+                        entities.setdefault(id(entity), entity)
                     break
-        return tuple(found.values())
+        return tuple(entities.values())
 
     def _is_whole(self, written: str, at: int, name: str) -> bool:
         if not name[-1].isascii():
@@ -92,10 +92,10 @@ class EntityIndex:
 
     def parties(self, claim: Claim) -> tuple[Entity, ...]:
         """Return all entities of the claim: ``entity``, ``subject``, ``venue``, those that its text names, the asset's issuer."""
-        found = [e for name in (claim.entity, claim.subject, claim.venue) if name for e in self.named(name)]
-        found += self.mentioned(f"{claim.text} | {claim.asset_name}")
-        found += self._by_asset.get(claim.asset.upper(), [])
-        return tuple({id(e): e for e in found}.values())
+        entities = [e for name in (claim.entity, claim.subject, claim.venue) if name for e in self.named(name)]
+        entities += self.mentioned(f"{claim.text} | {claim.asset_name}")
+        entities += self._by_asset.get(claim.asset.upper(), [])
+        return tuple({id(e): e for e in entities}.values())
 
     def speaking(self, claim: Claim) -> tuple[Entity, ...]:
         """Return the entities whose own statements on this claim are official."""

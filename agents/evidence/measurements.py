@@ -100,10 +100,10 @@ def measured(claim: Claim, figures: Sequence[Measurement]) -> Measured | None:
 def claimed_deviation(text: str) -> float:
     """Return the deviation from 1 that the text states for the price (0.05 for “0.95 美元”, “95 cents”, “5 %”), 0 if it does not."""
     low = fold_han(text).lower()
-    said = [abs(1.0 - float(p)) for p in _PRICE.findall(low)]
-    said += [abs(1.0 - float(c) / 100) for c in _CENTS.findall(low)]
-    said += [float(p) / 100 for p in _PERCENT.findall(low)] if not said else []
-    return max((d for d in said if d < 1.0), default=0.0)
+    deviations = [abs(1.0 - float(p)) for p in _PRICE.findall(low)]
+    deviations += [abs(1.0 - float(c) / 100) for c in _CENTS.findall(low)]
+    deviations += [float(p) / 100 for p in _PERCENT.findall(low)] if not deviations else []
+    return max((d for d in deviations if d < 1.0), default=0.0)
 
 
 def _is_price_of(figure: Measurement, claim: Claim) -> bool:

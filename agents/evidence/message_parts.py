@@ -154,17 +154,17 @@ def parts_of(
 def narrow_to(text: str, asset: str, assets: Collection[str], known: Compiled) -> str:
     """Return a text in whose head every list that names this asset beside others of ``assets`` names it alone."""
     made, done = list[str](), 0
-    for found in _lists_in(text[:HEAD], known):
-        own = next((item for item in found.items if item.ticker == asset), None)
-        if own is not None and set(found.assets) <= set(assets):
-            made += [text[done : found.start], text[own.start : own.end]]
-            done = found.end
+    for asset_list in _lists_in(text[:HEAD], known):
+        own = next((item for item in asset_list.items if item.ticker == asset), None)
+        if own is not None and set(asset_list.assets) <= set(assets):
+            made += [text[done : asset_list.start], text[own.start : own.end]]
+            done = asset_list.end
     return "".join([*made, text[done:]])
 
 
 def assets_listed_with(asset: str, text: str, known: Compiled) -> tuple[str, ...]:
     """Return the assets of the first list in the head of a text that names this asset; empty without one."""
-    return next((found.assets for found in _lists_in(text[:HEAD], known) if asset in found.assets), ())
+    return next((asset_list.assets for asset_list in _lists_in(text[:HEAD], known) if asset in asset_list.assets), ())
 
 
 def _object(stated: str, asset: str, assets: Collection[str], known: Compiled) -> str:
@@ -179,21 +179,21 @@ def _claimed_assets(draft: Draft, claim: StatedClaim, text: str, known: Compiled
         return ()
     if claim.predicate in _DECIDED and _ETF.search(head) is None:
         return ()
-    for found in _lists_in(head, known):
-        if draft.asset in found.assets and _is_object(found, head, patterns):
+    for asset_list in _lists_in(head, known):
+        if draft.asset in asset_list.assets and _is_object(asset_list, head, patterns):
             parties = (claim.venue, claim.subject, draft.entity or "")
             own = {a for name in parties for e in known.entities.exactly(name) for a in e.assets}
             venues = {e.name for e in known.entities.mentioned(head) if e.kind == "exchange"}
-            return found.assets if own.isdisjoint(found.assets) and len(venues) < 2 else ()
+            return asset_list.assets if own.isdisjoint(asset_list.assets) and len(venues) < 2 else ()
     return ()
 
 
-def _is_object(found: AssetList, head: str, patterns: tuple[re.Pattern[str], re.Pattern[str]]) -> bool:
+def _is_object(asset_list: AssetList, head: str, patterns: tuple[re.Pattern[str], re.Pattern[str]]) -> bool:
     before, after = patterns
-    rest = head[found.end :]
+    rest = head[asset_list.end :]
     if _PAIRED.match(rest) or _MORE.match(rest):
         return False
-    is_object = before.search(head[: found.start]) is not None and _NO_VERB.match(rest) is not None
+    is_object = before.search(head[: asset_list.start]) is not None and _NO_VERB.match(rest) is not None
     return is_object or after.match(rest) is not None
 
 
@@ -243,4 +243,8 @@ def _with_name(ticker: Mention, folded: str, end: int) -> Mention:
 
 def _folded(text: str) -> str:
     """Return the text of the same length in half-width and simplified characters."""
-    return text if text.isascii() else "".join(c if c.isascii() or len(one := fold_han(c)) != 1 else one for c in text)
+    return (
+        text
+        if text.isascii()
+        else "".join(c if c.isascii() or len(folded := fold_han(c)) != 1 else folded for c in text)
+    )

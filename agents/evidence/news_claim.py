@@ -72,11 +72,11 @@ class ParsedText:
 
 def _correcting(low: str) -> str:
     """Return the sentence that corrects a figure, with the one after it; the empty text if none does."""
-    found = _CORRECTS_A_FIGURE.search(low)
-    if found is None:
+    match = _CORRECTS_A_FIGURE.search(low)
+    if match is None:
         return ""
-    start = max((m.end() for m in _SENTENCE_ENDS.finditer(low, 0, found.end())), default=0)
-    ends = [m.start() for m in _SENTENCE_ENDS.finditer(low, found.end())]
+    start = max((m.end() for m in _SENTENCE_ENDS.finditer(low, 0, match.end())), default=0)
+    ends = [m.start() for m in _SENTENCE_ENDS.finditer(low, match.end())]
     return low[start : ends[1] if len(ends) > 1 else len(low)]
 
 
@@ -151,4 +151,4 @@ def with_asset(draft: Draft, stated: StatedClaim, tables: Tables) -> Draft:
 
 def _unit(stated: StatedClaim, known: Compiled) -> str:
     words = stated.amount.unit.split() if stated.amount else []
-    return next((found for word in words if (found := known.ticker_of(word)) in known.asset_names), "")
+    return next((ticker for word in words if (ticker := known.ticker_of(word)) in known.asset_names), "")

@@ -351,10 +351,10 @@ def published_at(result: SearchResult) -> datetime | None:
     """Return the publication time of a page (UTC): the provider's date, or a date in its address, or None."""
     if result.published_at is not None:
         return utc(result.published_at)
-    found = _URL_DATE.search(result.url)
-    if found is None:
+    match = _URL_DATE.search(result.url)
+    if match is None:
         return None
     try:
-        return datetime(int(found[1]), int(found[2]), int(found[3]), tzinfo=UTC)
+        return datetime(int(match[1]), int(match[2]), int(match[3]), tzinfo=UTC)
     except ValueError:
         return None

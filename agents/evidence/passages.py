@@ -62,15 +62,15 @@ def passage_of(text: str, claim_units: Collection[str]) -> str:
 
 
 def _corrections(sentences: list[str]) -> list[str]:
-    found: list[str] = []
+    corrections: list[str] = []
     for at, sentence in enumerate(sentences):
         correction = _CORRECTS.search(sentence)
-        if correction is None or any(sentence.strip() in f for f in found):
+        if correction is None or any(sentence.strip() in f for f in corrections):
             continue
         # The sentence after “Correction:” may say what was wrong.
         text = (sentence[correction.start() :] + "".join(sentences[at + 1 : at + 2])).strip()
-        found.append(text[: MOST_CORRECTIONS - sum(map(len, found))].strip())
-    return [f for f in found if f]
+        corrections.append(text[: MOST_CORRECTIONS - sum(map(len, corrections))].strip())
+    return [f for f in corrections if f]
 
 
 def _run(sentences: list[str], claim_units: Collection[str], most: int) -> str:
@@ -134,7 +134,7 @@ def names_any(text: str, names: Collection[str], amounts: frozenset[float] = fro
 
 def _around(parts: list[str], text: str) -> list[str]:
     """Return the sentences that contain the parts, if all parts appear in the text in order."""
-    at, found = 0, []
+    at, passages = 0, []
     for part in parts:
         start = text.find(part, at)
         if start < 0:
@@ -142,8 +142,8 @@ def _around(parts: list[str], text: str) -> list[str]:
         at = start + len(part)
         before = max((m.end() for m in _SENTENCE_ENDS.finditer(text, 0, start)), default=0)
         after = _SENTENCE_ENDS.search(text, max(start, at - 1))
-        found.append(text[before : after.start() if after else len(text)])
-    return found
+        passages.append(text[before : after.start() if after else len(text)])
+    return passages
 
 
 def _named(name: str, sentence: str) -> bool:

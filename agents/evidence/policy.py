@@ -164,8 +164,8 @@ def notes(
     they are dated after the news; without it, “0 sources” would read as if nobody had reported it.
     """
     zh = language == "zh"
-    found = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
-    parts = [f"{found}{'：' if zh else ': '}{why}" if why else found]
+    verdict = VERDICT_ZH[judgement.verdict] if zh else VERDICT_EN[judgement.verdict]
+    parts = [f"{verdict}{'：' if zh else ': '}{why}" if why else verdict]
     parts += _evidence_parts(judgement, pages, zh) if judgement.verdict != "unchecked" else []
     if dated_later:
         parts.append(

@@ -178,33 +178,33 @@ def _hooks(story: Story, assets: tuple[str, ...], *, subject: str, others: str, 
                 yield from (f"{role}:{word}:{asset}\0{key_of(story)}" for role in roles for asset in assets)
 
 
-def compared(one: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
+def compared(own: Story, other: Story, apart: timedelta) -> Literal["same", "other", "unclear"]:
     """Return whether two items of one key report the same event. ``apart``: the time between them.
 
     ``unclear``: no stated part differs, but they have too little in common.
     """
-    if _turns_of(one) != _turns_of(other):
+    if _turns_of(own) != _turns_of(other):
         return "other"
-    of_one = _agree(one.subject, other.subject)
-    shared = of_one or (one.predicate not in _ONE_WAY and _other_role(one, other))
-    if (one.predicate in _RECURS or one.to_many) and abs(apart) > RECURS_WITHIN:
+    of_one = _agree(own.subject, other.subject)
+    shared = of_one or (own.predicate not in _ONE_WAY and _other_role(own, other))
+    if (own.predicate in _RECURS or own.to_many) and abs(apart) > RECURS_WITHIN:
         return "other"
     # “The commission”, “the senate”: a decision may be an authority's that the tables do not know by that name.
-    if not shared and not (one.predicate in _BY_AGENCY and not (one.listed and other.listed)):
+    if not shared and not (own.predicate in _BY_AGENCY and not (own.listed and other.listed)):
         return "other"
-    if one.predicate in _OF_ONE_ASSET and one.assets and other.assets and not _meet(one.assets, other.assets):
+    if own.predicate in _OF_ONE_ASSET and own.assets and other.assets and not _meet(own.assets, other.assets):
         return "other"
-    mine, theirs = (*one.names, one.subject), (*other.names, other.subject)
-    if one.names and other.names and not _meet(one.names, theirs) and not _meet(other.names, mine):
+    mine, theirs = (*own.names, own.subject), (*other.names, other.subject)
+    if own.names and other.names and not _meet(own.names, theirs) and not _meet(other.names, mine):
         return "other"
-    if one.venue and other.venue and not _agree(one.venue, other.venue):
+    if own.venue and other.venue and not _agree(own.venue, other.venue):
         return "other"
-    if (figures := _same_amount(one, other)) is False:
+    if (figures := _same_amount(own, other)) is False:
         return "other"
     if not shared:
-        return "same" if _meet(one.names, other.names) else "unclear"
-    enough = figures or not of_one or not (one.to_many and other.to_many)
-    return "same" if enough or _linked(one, other) else "unclear"
+        return "same" if _meet(own.names, other.names) else "unclear"
+    enough = figures or not of_one or not (own.to_many and other.to_many)
+    return "same" if enough or _linked(own, other) else "unclear"
 
 
 def adds_nothing(report: Story, earlier: Story) -> bool:
@@ -237,8 +237,8 @@ def names_nothing_else(earlier: Story, report: Story) -> bool:
 
 def belongs_to(story: Story, reports: Iterable[tuple[Story, timedelta]]) -> bool:
     """Return whether an item belongs to the story of these ``reports`` (with the time between): most are the same event."""
-    found = [compared(story, other, apart) for other, apart in reports]
-    return found.count("same") > 2 * found.count("other")
+    comparisons = [compared(story, other, apart) for other, apart in reports]
+    return comparisons.count("same") > 2 * comparisons.count("other")
 
 
 def _turns_of(story: Story) -> set[str]:
@@ -288,39 +288,39 @@ def _issuers(subject: str, known: Compiled) -> set[str]:
     return {e.name.lower() for e in known.directory.issuers_of(known.ticker_of(subject))}
 
 
-def _other_role(one: Story, other: Story) -> bool:
+def _other_role(own: Story, other: Story) -> bool:
     """Return whether the subject of one is the coin, the venue or another party of the other: Binance lists X, X is listed."""
-    mine, theirs = (*one.names, *one.assets, one.venue), (*other.names, *other.assets, other.venue)
-    return _meet((one.subject,), theirs) or _meet((other.subject,), mine)
+    mine, theirs = (*own.names, *own.assets, own.venue), (*other.names, *other.assets, other.venue)
+    return _meet((own.subject,), theirs) or _meet((other.subject,), mine)
 
 
-def _linked(one: Story, other: Story) -> bool:
+def _linked(own: Story, other: Story) -> bool:
     """Return whether both share more than their subject: another name, a coin, or a word of their objects."""
-    if _meet(one.names, (*other.names, *other.assets)) or _meet(one.assets, (*other.names, *other.assets)):
+    if _meet(own.names, (*other.names, *other.assets)) or _meet(own.assets, (*other.names, *other.assets)):
         return True
-    return not set(one.words).isdisjoint(other.words)
+    return not set(own.words).isdisjoint(other.words)
 
 
 def _meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
     return any(_agree(a, b) for a in some for b in others)
 
 
-def _agree(one: str, other: str) -> bool:
+def _agree(name: str, other: str) -> bool:
     """Return whether two names are one: equal, or one begins or ends with the words of the other ("halden", "halden bridge")."""
-    if one == other:
+    if name == other:
         return True
-    short, long = (one, other) if len(one) < len(other) else (other, one)
+    short, long = (name, other) if len(name) < len(other) else (other, name)
     if len(short) == len(long) or short not in long:
         return False
     return long.startswith(f"{short} ") or long.endswith(f" {short}")
 
 
-def _same_amount(one: Story, other: Story, at_most: float = 1.0) -> bool | None:
+def _same_amount(own: Story, other: Story, at_most: float = 1.0) -> bool | None:
     """Return whether both state the same figure, at most ``at_most`` apart; None if no figures can be compared."""
-    if one.amount is None or other.amount is None or one.unit != other.unit or one.unit == "other":
+    if own.amount is None or other.amount is None or own.unit != other.unit or own.unit == "other":
         return None
-    within = WITHIN.get("market" if one.subject == "market" else one.unit, WITHIN_ELSE)
-    return abs(one.amount - other.amount) <= min(within, at_most) * max(abs(one.amount), abs(other.amount))
+    within = WITHIN.get("market" if own.subject == "market" else own.unit, WITHIN_ELSE)
+    return abs(own.amount - other.amount) <= min(within, at_most) * max(abs(own.amount), abs(other.amount))
 
 
 def _unit(amount: ClaimAmount, asset: str) -> str:
@@ -339,8 +339,8 @@ def _name(name: str, known: Compiled) -> str:
     for spelled in (plain, plain.removeprefix("美"), " ".join(words)):
         if _is_coin(spelled, known):
             return known.ticker_of(spelled).lower()
-        if found := known.entities.exactly(spelled):
-            return found[0].name.lower()
+        if entities := known.entities.exactly(spelled):
+            return entities[0].name.lower()
     # “SEC chair Atkins” acts for the SEC, “以太坊现货 ETF” are those of ETH.
     if "etf" in plain.lower() and len(coins := known.directory.assets_in(plain)) == 1:
         return coins[0].ticker.lower()
@@ -363,27 +363,27 @@ def _names_in(text: str, known: Compiled) -> set[str]:
     folded = fold_han(text)
     coins = known.directory.assets_in(folded)
     covered = {w.lower() for a in coins for n in (a.ticker, *a.names) for w in n.split()}
-    found = {a.ticker.lower() for a in coins}
+    names = {a.ticker.lower() for a in coins}
     for entity in known.entities.mentioned(folded):
         spelled = {n.lower() for n in (entity.name, *entity.aliases)}
         # “Cardano” in an object is the coin, and its foundation's name as well.
-        found |= set() if spelled & covered else {entity.name.lower()}
+        names |= set() if spelled & covered else {entity.name.lower()}
         covered |= {w for n in spelled for w in n.split()}
     for name in _NAME.findall(folded):
         words = [w for w in _WORD.findall(name.lower()) if w not in PLAIN | covered | known.common_words]
-        found |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
-    return found
+        names |= {" ".join(map(_singular, words))} if words and not all(w.isdigit() for w in words) else set()
+    return names
 
 
 def _words_in(text: str) -> set[str]:
     """Return the words of an object that two reports may share: Latin words, and pairs of Chinese characters."""
-    found: set[str] = set()
+    words: set[str] = set()
     for word in _WORD.findall(fold_han(text).lower()):
         if has_cjk(word):
-            found |= {word[i : i + 2] for i in range(len(word) - 1)}
+            words |= {word[i : i + 2] for i in range(len(word) - 1)}
         elif len(word) > 2 and word not in PLAIN:
-            found.add(_singular(word))
-    return found
+            words.add(_singular(word))
+    return words
 
 
 def _singular(word: str) -> str:

@@ -101,13 +101,13 @@ def adds_words(text: str, named: Iterable[str], earlier: str, known: Compiled) -
 
 def _listed(text: str, known: Compiled) -> dict[str, set[str]]:
     """Return the coins and entities that a text names, with their spellings in lower case."""
-    found = {a.ticker: {a.ticker.lower(), *(n.lower() for n in a.names)} for a in known.directory.assets_in(text)}
+    spellings = {a.ticker: {a.ticker.lower(), *(n.lower() for n in a.names)} for a in known.directory.assets_in(text)}
     for e in known.entities.mentioned(text):
         spelled = {n.lower() for n in (e.name, *e.aliases)}
         # “Ethereum” is the coin, and its foundation's name as well.
-        if not any(spelled & coin for coin in found.values()):
-            found[e.name] = spelled
-    return found
+        if not any(spelled & coin for coin in spellings.values()):
+            spellings[e.name] = spelled
+    return spellings
 
 
 def _names_in(head: str) -> list[str]:

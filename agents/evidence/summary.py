@@ -164,8 +164,8 @@ def _clause(who: str, predicate: str, what: str, language: Language, *, planned:
     verb = _VERBS.get(predicate, term(predicate))
     if "{}" in verb.en and not what:
         verb = term(predicate)
-    said = (_future(verb) if planned else verb).of(language)
-    words = said.replace("{}", what) if "{}" in said else f"{said} {what}"
+    phrase = (_future(verb) if planned else verb).of(language)
+    words = phrase.replace("{}", what) if "{}" in phrase else f"{phrase} {what}"
     return f"{who} {words}".strip() if who else ""
 
 
@@ -262,9 +262,12 @@ def with_summary(signal: Signal, context: SummaryContext = NO_CONTEXT) -> Signal
     """
     if signal.claim_en is UNSET or signal.claim_zh is UNSET:
         return signal
-    said = summary_of(signal, context)
+    summary = summary_of(signal, context)
     return replace(
-        signal, summary=said.of("zh" if signal.language == "zh" else "en"), summary_zh=said.zh, summary_en=said.en
+        signal,
+        summary=summary.of("zh" if signal.language == "zh" else "en"),
+        summary_zh=summary.zh,
+        summary_en=summary.en,
     )
 
 
@@ -326,13 +329,15 @@ def speakers(evidence: tuple[SignalEvidence, ...], stance: ReadStance, *, own: b
 
     ``own``: only on their own pages.
     """
-    said = [e for e in evidence if e.stance == stance and e.speaker is not None]
-    themselves = [e for e in said if e.official]
-    names = list(dict.fromkeys(Text(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or said) if e.speaker))
+    speaking = [e for e in evidence if e.stance == stance and e.speaker is not None]
+    themselves = [e for e in speaking if e.official]
+    names = list(
+        dict.fromkeys(Text(e.speaker, e.speaker_zh or e.speaker) for e in (themselves or speaking) if e.speaker)
+    )
     who = joined(names[:MOST_NAMED], " and ", " 与 ")
     if themselves:
         return who or Text("an official page", "官方网页")
-    if own or not said:
+    if own or not speaking:
         return Text()
     return fill("{who}, as reported", "{who}（据报道）", who=who or Text("the party itself", "当事方"))
 

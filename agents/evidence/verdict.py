@@ -226,23 +226,23 @@ def _last_word(official: list[Witness], denials: list[Witness]) -> Literal["none
     return words.pop() if len(words) == 1 else "open" if words else "none"
 
 
-def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "denies", "open"]:
-    if not said or not denied:
+def _newest(supporting: list[Witness], denied: list[Witness]) -> Literal["supports", "denies", "open"]:
+    if not supporting or not denied:
         return "denies" if denied else "supports"
-    last, last_denied = (_last(said), _last(denied))
+    last, last_denied = (_last(supporting), _last(denied))
     # An undated page may be the newest; if it agrees with the newest statement, it changes nothing.
-    if last_denied is not None and all(_is_before(w.published, last_denied) for w in said):
+    if last_denied is not None and all(_is_before(w.published, last_denied) for w in supporting):
         return "denies"
     if last is not None and all(_is_before(w.published, last) for w in denied):
         return "supports"
     return "open"
 
 
-def _is_before(one: datetime | None, other: datetime) -> bool:
+def _is_before(at: datetime | None, other: datetime) -> bool:
     """Return whether one page is surely older. A page dated by its UTC day alone (midnight) may be of any hour of that day."""
-    if one is None:
+    if at is None:
         return False
-    return one + timedelta(days=1) <= other if one.time() == time.min else one < other
+    return at + timedelta(days=1) <= other if at.time() == time.min else at < other
 
 
 def _last(of: list[Witness]) -> datetime | None:

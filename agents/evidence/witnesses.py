@@ -46,7 +46,7 @@ class CheckedPage(msgspec.Struct, frozen=True, kw_only=True):
 
     reference: SearchReference
     stance: ReadStance
-    said: PageStance | None = None
+    reading: PageStance | None = None
     quoted: bool = False
     dropped_quote: bool = False
     own_word: bool = False
@@ -116,7 +116,7 @@ def judge_evidence_with(tables: Compiled, claim: Claim, pages: tuple[CheckedPage
     vouched = [
         page for page, w in zip(usable, witnesses, strict=True) if _is_read(page) and (w.official or w.established)
     ]
-    found = judge_witnesses(
+    judgement = judge_witnesses(
         witnesses,
         Reading(
             # The critic was not shown the party's own page, which is enough.
@@ -130,24 +130,26 @@ def judge_evidence_with(tables: Compiled, claim: Claim, pages: tuple[CheckedPage
             threshold=reader.threshold,
         ),
     )
-    flags = dict.fromkeys((*found.flags, *(f for page in pages for f in page.flags)))
-    return replace(found, flags=tuple(flags))
+    flags = dict.fromkeys((*judgement.flags, *(f for page in pages for f in page.flags)))
+    return replace(judgement, flags=tuple(flags))
 
 
 def check_pages(
-    claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, snapshot: Snapshot
+    claim: Claim, references: Sequence[SearchReference], stances: Sequence[PageStance] | None, snapshot: Snapshot
 ) -> list[CheckedPage]:
     """Return each reference with its checked stance. ``said``: the critic's reading, None if no critic read the pages."""
-    return check_pages_with(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
+    return check_pages_with(
+        compiled(snapshot.tables), claim, tuple(references), None if stances is None else tuple(stances)
+    )
 
 
 def check_pages_with(
-    tables: Compiled, claim: Claim, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
+    tables: Compiled, claim: Claim, references: tuple[SearchReference, ...], stances: tuple[PageStance, ...] | None
 ) -> list[CheckedPage]:
     """Return the same as :func:`check_pages`, from arguments that can be compared by value."""
-    if said is None:
+    if stances is None:
         return [CheckedPage(reference=r, stance=r.stance) for r in references]
-    by_number = {s.reference_number: s for s in said}
+    by_number = {s.reference_number: s for s in stances}
     check = _QuoteCheck(claim, tables)
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
 
@@ -159,7 +161,7 @@ def too_many_unquoted(pages: Sequence[CheckedPage]) -> bool:
 
 
 def _is_read(page: CheckedPage) -> bool:
-    return page.said is not None and page.said.stance != "unrelated"
+    return page.reading is not None and page.reading.stance != "unrelated"
 
 
 def shown_to_critic(references: Sequence[SearchReference], most: int = MAX_SHOWN) -> tuple[SearchReference, ...]:
@@ -227,22 +229,22 @@ class _QuoteCheck:
         return not any(names_any(s, others) for s in sentences)
 
 
-def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadStance:
+def counted(word: ReadStance, reading: PageStance | None, *, quoted: bool) -> ReadStance:
     """Return the stance that counts, from the word rules' stance ``word`` and the critic's reading ``said``.
 
     ``quoted``: the critic's quote is on the page. Without it, only a denial found by the word rules counts.
     """
     left: ReadStance = "denies" if word == "denies" else "unrelated"
-    if said is None:
+    if reading is None:
         return left
-    if said.stance == "unrelated" or not said.same_subject:
+    if reading.stance == "unrelated" or not reading.same_subject:
         return "unrelated"
     if not quoted:
         return left
     # A denial of another event denies nothing of this one.
-    if said.stance in {"supports", "denies"} and not said.same_event:
+    if reading.stance in {"supports", "denies"} and not reading.same_event:
         return "unrelated"
-    return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
+    return "hedges" if reading.stance == "supports" and reading.amount == "differs" else reading.stance
 
 
 def is_before(reference: SearchReference, moment: datetime) -> bool:
@@ -250,17 +252,17 @@ def is_before(reference: SearchReference, moment: datetime) -> bool:
     return reference.published_at is not None and utc(reference.published_at) < moment
 
 
-def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> CheckedPage:
+def _checked(reference: SearchReference, reading: PageStance | None, check: _QuoteCheck) -> CheckedPage:
     word = check.word(reference)
-    if said is None or said.stance == "unrelated" or not said.same_subject:
-        return CheckedPage(reference=reference, stance=counted(word, said, quoted=False), said=said)
-    sentences = sentences_of(said.quote or "", reference.title, reference.passage or reference.snippet)
+    if reading is None or reading.stance == "unrelated" or not reading.same_subject:
+        return CheckedPage(reference=reference, stance=counted(word, reading, quoted=False), reading=reading)
+    sentences = sentences_of(reading.quote or "", reference.title, reference.passage or reference.snippet)
     quoted = check.passes(sentences, reference)
-    stance = counted(word, said, quoted=quoted)
-    apart = check.differing(sentences) if stance == "supports" or said.amount == "differs" else None
+    stance = counted(word, reading, quoted=quoted)
+    apart = check.differing(sentences) if stance == "supports" or reading.amount == "differs" else None
     if apart is not None and stance == "supports":
         stance = "hedges"
-    differs = quoted and stance == "hedges" and (said.amount == "differs" or apart is not None)
+    differs = quoted and stance == "hedges" and (reading.amount == "differs" or apart is not None)
     flags = {
         "amount_differs": differs,
         "stance_disputed": stance == "supports" and reference.stance == "denies",
@@ -268,7 +270,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
     return CheckedPage(
         reference=reference,
         stance=stance,
-        said=said,
+        reading=reading,
         quoted=quoted,
         dropped_quote=not quoted,
         flags=tuple(name for name, holds in flags.items() if holds),
@@ -298,16 +300,16 @@ _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 
 
 def _witness(claim: Claim, page: CheckedPage, source: int, tables: Compiled, *, forums: bool) -> Witness:
-    reference, said = page.reference, page.said
+    reference, reading = page.reference, page.reading
     established = _is_established(reference, tables) and not _repeats_wire(page, tables)
     published = None if reference.published_at is None else utc(reference.published_at)
     owner = None if tables.is_user_content(reference.url) and not forums else _speaking_owner(claim, page, tables)
     speaker, official = reference.speaker or owner, reference.official or owner is not None
     # A page that cites the news' own origin is no more a witness than that origin.
-    outlet = None if said is None or not said.cites or not claim.source_url else _domain_of(said.cites, tables)
+    outlet = None if reading is None or not reading.cites or not claim.source_url else _domain_of(reading.cites, tables)
     retells = outlet is not None and outlet in {registrable_domain(host_of(a)) for a in addresses_of(claim)}
-    if speaker is None and established and page.quoted and said is not None and said.speaks_for != "other":
-        speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
+    if speaker is None and established and page.quoted and reading is not None and reading.speaks_for != "other":
+        speaker = _named(reading.cites or claim.subject or claim.entity or "", tables)
     unfit = (not official and retells) or not _names_asset(claim, page, tables)
     return Witness(
         stance="hedges" if page.stance == "supports" and unfit else page.stance,
@@ -400,13 +402,13 @@ def speakers_of(claim: Claim, pages: Sequence[CheckedPage], tables: Compiled) ->
 
 def _speaking_owner(claim: Claim, page: CheckedPage, tables: Compiled) -> str | None:
     """Return the page's owner if the critic says that it speaks here and it is a party or a competent authority."""
-    said, url, directory = page.said, page.reference.url, tables.directory
-    if said is None or said.speaks_for == "other" or not page.quoted:
+    reading, url, directory = page.reading, page.reference.url, tables.directory
+    if reading is None or reading.speaks_for == "other" or not page.quoted:
         return None
     # Filings and accounts are attributed by code alone: an account may have been taken over.
     if directory.cik_of(url) is not None or directory.account_of(url) is not None:
         return None
-    wanted = AUTHORITIES if said.speaks_for == "authority" else _PARTIES
+    wanted = AUTHORITIES if reading.speaks_for == "authority" else _PARTIES
     concerned = {e.name for e in (*tables.entities.parties(claim), *tables.entities.speaking(claim))}
     return next((e.name for e in directory.speakers_of(url) if e.kind in wanted and e.name in concerned), None)
 
@@ -429,14 +431,14 @@ def _is_established(reference: SearchReference, tables: Compiled) -> bool:
 
 def _repeats_wire(page: CheckedPage, tables: Compiled) -> bool:
     """Return whether the page only carries a press wire's release, for which only its issuer vouches."""
-    cited = page.said.cites if page.said is not None and page.quoted else None
+    cited = page.reading.cites if page.reading is not None and page.quoted else None
     outlet = tables.directory.outlet_of(cited) if cited else None
     return outlet is not None and outlet.wire
 
 
 def _named(name: str, tables: Compiled) -> str:
-    found = tables.entities.named(name) if name else ()
-    return found[0].name if found else folded(name)
+    entities = tables.entities.named(name) if name else ()
+    return entities[0].name if entities else folded(name)
 
 
 def _sources(pages: Sequence[CheckedPage], tables: Compiled) -> Mapping[int, int]:
@@ -453,7 +455,7 @@ def _sources(pages: Sequence[CheckedPage], tables: Compiled) -> Mapping[int, int
         vouched = established[reference.reference_number]
         # All pages of the claimant are one source.
         keys = ["claimant" if reference.own_page else reference.owner or reference.registrable_domain]
-        cited = page.said.cites if page.said is not None and page.quoted else None
+        cited = page.reading.cites if page.reading is not None and page.quoted else None
         if cited:
             outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else _domain_of(cited, tables)
             # Established pages that name a spokesperson or a filing did their own reporting; others copy.

@@ -71,7 +71,7 @@ class WordRules:
 
     def _assertions(self, title: str, passage: str, speaker: str) -> list[Assertion]:
         """Return the assertion of each sentence about the claim's subject and verb, in order."""
-        found = list[Assertion]()
+        assertions = list[Assertion]()
         before = ""
         for part in (title, *_SENTENCES.split(passage)):
             if not part or not part.strip():
@@ -82,9 +82,9 @@ class WordRules:
                 if key not in self._known:
                     self._known[key] = self._assertion_of(before, sentence, low, speaker)
                 if (assertion := self._known[key]) is not None:
-                    found.append(assertion)
+                    assertions.append(assertion)
             before = sentence
-        return found
+        return assertions
 
     def _sentence(self, part: str) -> tuple[str, str | None]:
         """Return the folded sentence and, if it uses the claim's verb, its lower case. Cached: sentences recur when pages are opened."""

@@ -56,11 +56,11 @@ class WriteBrief:
         draft = draft_of(case)
         try:
             published = tuple(needed(replies.of(news), PublishedReply).case_id for news in announced(case, draft))
-            said = answer(replies.of(_call(case, draft)), BriefAnswer)
+            response = answer(replies.of(_call(case, draft)), BriefAnswer)
         except StepFailure as stop:
             raise_to_retry(case, BRIEF, (stop.failure,), now=replies.at)
             return written(case, draft, (), unwritten=stop.failure.kind)
-        brief = written(case, draft, tuple((s.claim, s.text) for s in said.sentences))
+        brief = written(case, draft, tuple((s.claim, s.text) for s in response.sentences))
         return replace(brief, published=published)
 
 

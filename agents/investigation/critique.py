@@ -28,36 +28,36 @@ class CritiqueClaims:
     emits = (ClaimsCritiqued,)
 
     def ask(self, case: Investigation) -> StepRequest:
-        calls = tuple(call for found in _claims(case) for call in _calls(case, found, case.replies))
+        calls = tuple(call for claim in _claims(case) for call in _calls(case, claim, case.replies))
         return calls or ClaimsCritiqued(readings=())
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
-        last = [_reply(case, found, replies) for found in _claims(case)]
+        last = [_reply(case, claim, replies) for claim in _claims(case)]
         raise_to_retry(case, self.name, last, now=replies.at)
         readings = zip(_claims(case), last, strict=True)
-        return ClaimsCritiqued(readings=tuple(_reading(case, found, reply) for found, reply in readings))
+        return ClaimsCritiqued(readings=tuple(_reading(case, claim, reply) for claim, reply in readings))
 
 
 def _claims(case: Investigation) -> tuple[FoundClaim, ...]:
     return case.found.claims if case.found else ()
 
 
-def _call(case: Investigation, found: FoundClaim, unquoted: tuple[int, ...] = ()) -> CallModel:
-    pages = shown(case, found)
+def _call(case: Investigation, claim: FoundClaim, unquoted: tuple[int, ...] = ()) -> CallModel:
+    pages = shown(case, claim)
     known = facts(references=reference_facts(pages))
-    return ask_model(case, "critique", (*claim_parts(case, found), known, *pages_to_judge(pages, unquoted)))
+    return ask_model(case, "critique", (*claim_parts(case, claim), known, *pages_to_judge(pages, unquoted)))
 
 
-def _calls(case: Investigation, found: FoundClaim, replies: Replies) -> tuple[CallModel, ...]:
-    first = _call(case, found)
-    said = _answer(case, replies.of(first))
-    stances = None if said is None else stances_of(said, shown(case, found), None)
-    pages = () if stances is None else check_claim_pages(case, found, stances)
-    return (first, _call(case, found, unquoted_in(pages))) if too_many_unquoted(pages) else (first,)
+def _calls(case: Investigation, claim: FoundClaim, replies: Replies) -> tuple[CallModel, ...]:
+    first = _call(case, claim)
+    response = _answer(case, replies.of(first))
+    stances = None if response is None else stances_of(response, shown(case, claim), None)
+    pages = () if stances is None else check_claim_pages(case, claim, stances)
+    return (first, _call(case, claim, unquoted_in(pages))) if too_many_unquoted(pages) else (first,)
 
 
-def _reply(case: Investigation, found: FoundClaim, replies: Replies) -> Reply | None:
-    answered = [replies.of(call) for call in _calls(case, found, replies)]
+def _reply(case: Investigation, claim: FoundClaim, replies: Replies) -> Reply | None:
+    answered = [replies.of(call) for call in _calls(case, claim, replies)]
     # If the second call failed, the first reply counts, with its failed quotes.
     return answered[-1] if isinstance(answered[-1], ModelReply) else answered[0]
 
@@ -69,16 +69,16 @@ def _answer(case: Investigation, reply: Reply | None) -> CritiqueAnswer | None:
         return None
 
 
-def _reading(case: Investigation, found: FoundClaim, reply: Reply | None) -> ClaimReading:
-    said = _answer(case, reply)
-    if said is None:
-        return ClaimReading(claim=found, unread=reply.kind if isinstance(reply, Failure) else "invalid_output")
-    stances = stances_of(said, shown(case, found), None)
+def _reading(case: Investigation, claim: FoundClaim, reply: Reply | None) -> ClaimReading:
+    response = _answer(case, reply)
+    if response is None:
+        return ClaimReading(claim=claim, unread=reply.kind if isinstance(reply, Failure) else "invalid_output")
+    stances = stances_of(response, shown(case, claim), None)
     return ClaimReading(
-        claim=found,
+        claim=claim,
         stances=stances,
-        critic=said.verdict if stances is not None else None,
-        unquoted=unquoted_in(check_claim_pages(case, found, stances)) if stances is not None else (),
+        critic=response.verdict if stances is not None else None,
+        unquoted=unquoted_in(check_claim_pages(case, claim, stances)) if stances is not None else (),
     )
 
 

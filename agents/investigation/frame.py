@@ -46,14 +46,14 @@ class FrameSubject:
         return (*before, _question(case, case.replies))
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
-        said = answer(replies.of(_question(case, replies)), FrameAnswer)
+        response = answer(replies.of(_question(case, replies)), FrameAnswer)
         previous, recalled = replies.of(_earlier(case)), replies.of(_recall(case))
         unread = [
             f"{name}: {reply.kind}"
             for name, reply in (("briefs", previous), ("memory", recalled))
             if isinstance(reply, Failure)
         ]
-        questions = dict.fromkeys(_cleaned(q.question, q.query, platforms=q.platforms) for q in said.questions)
+        questions = dict.fromkeys(_cleaned(q.question, q.query, platforms=q.platforms) for q in response.questions)
         kept = tuple(q for q in questions if q.question and q.query)[:MAX_QUESTIONS]
         return InvestigationFramed(
             questions=kept or (SubQuestion(question=case.asked.subject, query=clean_keywords(case.asked.subject)),),

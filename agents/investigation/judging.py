@@ -24,24 +24,24 @@ from schemas.research_events import ClaimReading, FoundClaim
 class ClaimJudgement(msgspec.Struct, frozen=True):
     """A claim with its judgement and its checked pages."""
 
-    found: FoundClaim
+    claim: FoundClaim
     judgement: Judgement
     pages: tuple[CheckedPage, ...]
 
 
-def claim_as(case: Investigation, found: FoundClaim) -> Claim:
+def claim_as(case: Investigation, stated: FoundClaim) -> Claim:
     """Return the claim as the rules of evidence judge it: about the subject, as of the investigation's time."""
     about = case.about
     return Claim(
-        text=found.claim,
-        language=language_of(News(source="", text=found.claim, published_at=case.as_of)),
-        event_type=found.event_type,
+        text=stated.claim,
+        language=language_of(News(source="", text=stated.claim, published_at=case.as_of)),
+        event_type=stated.event_type,
         asset=about.asset,
         asset_name=about.asset_name,
         subject=case.asked.subject,
         venue="",
         amount=None,
-        modality=found.modality,
+        modality=stated.modality,
         entity=about.entity,
         as_of=case.as_of,
         source_url=None,
@@ -49,29 +49,29 @@ def claim_as(case: Investigation, found: FoundClaim) -> Claim:
     )
 
 
-def shown(case: Investigation, found: FoundClaim) -> tuple[SearchReference, ...]:
+def shown(case: Investigation, stated: FoundClaim) -> tuple[SearchReference, ...]:
     """Return the references that the critic reads for one claim: those that state it, then those that share its words."""
-    wanted = frozenset(units(fold_han(found.claim)))
+    wanted = frozenset(units(fold_han(stated.claim)))
 
     def order(r: SearchReference) -> tuple[bool, int, int]:
         shared = len(wanted.intersection(units(fold_han(f"{r.title} {r.passage or r.snippet}"))))
-        return r.reference_number not in found.told_by, -shared, r.reference_number
+        return r.reference_number not in stated.told_by, -shared, r.reference_number
 
     best = sorted(references_so_far(case), key=order)[:MAX_SHOWN]
     return tuple(sorted(best, key=lambda r: r.reference_number))
 
 
 def check_claim_pages(
-    case: Investigation, found: FoundClaim, said: tuple[PageStance, ...] | None
+    case: Investigation, stated: FoundClaim, stances: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
     """Return each reference with its checked stance on a claim. ``said``: the critic's reading, None without a critic."""
-    claim = claim_as(case, found)
-    if said is None:
+    claim = claim_as(case, stated)
+    if stances is None:
         # Word rules do not know which of a subject's stories a denial is about, so they read only the pages that state this claim.
-        stating = tuple(r for r in references_so_far(case) if r.reference_number in found.told_by)
+        stating = tuple(r for r in references_so_far(case) if r.reference_number in stated.told_by)
         pages = _read_by_words(claim, stating, case.config)
         return tuple(CheckedPage(reference=r, stance=r.stance) for r in pages)
-    return tuple(case.memo.once(check_pages_with, compiled(case.config.tables), claim, shown(case, found), said))
+    return tuple(case.memo.once(check_pages_with, compiled(case.config.tables), claim, shown(case, stated), stances))
 
 
 def judge_claim(case: Investigation, reading: ClaimReading) -> ClaimJudgement:

@@ -34,10 +34,10 @@ def previous_parts(previous: PreviousBrief | None) -> tuple[Part, ...]:
     )
 
 
-def claim_parts(case: Investigation, found: FoundClaim) -> tuple[Part, ...]:
+def claim_parts(case: Investigation, stated: FoundClaim) -> tuple[Part, ...]:
     """Return one claim as the critic reads it, in place of the news."""
     return (
         Trusted(f"Claim about the subject, looked into as of {case.as_of.isoformat()}, language {case.language}:"),
         Untrusted("subject", bounded(case.asked.subject, 200)),
-        Untrusted("news", bounded(found.claim, 400)),
+        Untrusted("news", bounded(stated.claim, 400)),
     )

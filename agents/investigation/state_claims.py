@@ -55,9 +55,9 @@ class StateClaims:
         return ask_model(case, "investigate_claims", parts, claims=str(MAX_CLAIMS))
 
     def tell(self, case: Investigation, replies: Replies) -> Event:
-        said = answer(only_reply(replies), ClaimsAnswer)
+        response = answer(only_reply(replies), ClaimsAnswer)
         numbers = {r.reference_number for r in references_so_far(case)}
-        found = (
+        claims = (
             FoundClaim(
                 claim=cite_only(one_line(c.claim, 300), None),
                 event_type=c.event_type,
@@ -65,9 +65,9 @@ class StateClaims:
                 told_by=tuple(n for n in dict.fromkeys(c.told_by) if n in numbers),
                 question=c.question if c.question in range(1, len(_questions(case)) + 1) else None,
             )
-            for c in said.claims
+            for c in response.claims
         )
-        kept = {c.claim.casefold(): c for c in found if c.claim and c.told_by}
+        kept = {c.claim.casefold(): c for c in claims if c.claim and c.told_by}
         return ClaimsStated(claims=tuple(kept.values())[:MAX_CLAIMS])
 
 

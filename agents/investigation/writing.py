@@ -81,7 +81,7 @@ def not_done(case: Investigation, unwritten: str = "") -> Iterator[str]:
 
     def say(name: str, **values: object) -> str:
         return _WORDS[name][case.language == "zh"].format(
-            **{name: Count(one) if isinstance(one, int) else one for name, one in values.items()}
+            **{name: Count(value) if isinstance(value, int) else value for name, value in values.items()}
         )
 
     if (mode := case.config.provider_mode) != "live":
@@ -131,9 +131,9 @@ def draft_of(case: Investigation) -> Draft:
     references: list[BriefReference] = []
     known = frozenset(case.framed.previous.urls if case.framed and case.framed.previous else ())
     claims = []
-    for claim in judged:
+    for claim_judged in judged:
         evidence = []
-        for page in _pages_of(claim):
+        for page in _pages_of(claim_judged):
             reference = page.reference
             if reference.url not in number:
                 number[reference.url] = len(number) + 1
@@ -149,27 +149,30 @@ def draft_of(case: Investigation) -> Draft:
                         first_seen=reference.url not in known,
                     )
                 )
-            quote = page.said.quote if page.quoted and page.said else None
+            quote = page.reading.quote if page.quoted and page.reading else None
             evidence.append(ClaimEvidence(number=number[reference.url], stance=page.stance, quote=quote))
         if evidence:
-            verdict, sources = claim.judgement.verdict, claim.judgement.supporting_sources
+            verdict, sources = claim_judged.judgement.verdict, claim_judged.judgement.supporting_sources
             claims.append(
                 BriefClaim(
-                    claim=claim.found.claim, verdict=verdict, supporting_sources=sources, evidence=tuple(evidence)
+                    claim=claim_judged.claim.claim,
+                    verdict=verdict,
+                    supporting_sources=sources,
+                    evidence=tuple(evidence),
                 )
             )
     return Draft(tuple(claims), tuple(references))
 
 
 def written(
-    case: Investigation, draft: Draft, said: tuple[tuple[int, str], ...], *, unwritten: str = ""
+    case: Investigation, draft: Draft, sentences_given: tuple[tuple[int, str], ...], *, unwritten: str = ""
 ) -> BriefWritten:
     """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
 
     A citation of a page that does not exist or is not about the claim is removed, and so is a sentence left without one. Both
     are counted. A claim without a sentence appears as it was stated. ``unwritten``: why no model wrote.
     """
-    sentences, citations_removed, sentences_removed = _checked(draft, said)
+    sentences, citations_removed, sentences_removed = _checked(draft, sentences_given)
     by_section: dict[str, list[BriefSentence]] = {"established": [], "disputed": [], "unsettled": []}
     for number, claim in enumerate(draft.claims, start=1):
         references = tuple(e.number for e in claim.evidence)
@@ -201,13 +204,15 @@ def written(
     )
 
 
-def _checked(draft: Draft, said: tuple[tuple[int, str], ...]) -> tuple[dict[int, list[BriefSentence]], int, int]:
+def _checked(
+    draft: Draft, sentences_given: tuple[tuple[int, str], ...]
+) -> tuple[dict[int, list[BriefSentence]], int, int]:
     """Return the sentences of each claim with their valid citations, and the numbers of removed citations and sentences."""
     sentences: dict[int, list[BriefSentence]] = {}
     citations_removed = sentences_removed = 0
-    for number, text in said:
+    for number, text in sentences_given:
         claim = draft.claims[number - 1] if 0 < number <= len(draft.claims) else None
-        cited = [int(n) for found in _CITED.findall(text) for n in _NUMBER.findall(found)]
+        cited = [int(n) for reference in _CITED.findall(text) for n in _NUMBER.findall(reference)]
         known = {e.number for e in claim.evidence} if claim else set[int]()
         kept = tuple(dict.fromkeys(n for n in cited if n in known))
         citations_removed += sum(n not in known for n in cited)
@@ -230,7 +235,7 @@ def _readings(case: Investigation) -> tuple[ClaimReading, ...]:
 def _pages_of(judged: ClaimJudgement) -> list[CheckedPage]:
     """Return the pages with a stance on a claim; without any, those that it was taken from."""
     related = [page for page in judged.pages if page.stance != "unrelated"]
-    return related or [page for page in judged.pages if page.reference.reference_number in judged.found.told_by]
+    return related or [page for page in judged.pages if page.reference.reference_number in judged.claim.told_by]
 
 
 def _section(claim: BriefClaim) -> str:
@@ -260,8 +265,8 @@ def detect_changes(
         return ()
     urls = {r.number: r.url for r in references}
     known = frozenset(previous.urls)
-    found = (_change(n, claim, urls, previous.claims, known) for n, claim in enumerate(claims))
-    return tuple(change for change in found if change is not None)
+    changes = (_change(n, claim, urls, previous.claims, known) for n, claim in enumerate(claims))
+    return tuple(change for change in changes if change is not None)
 
 
 def _change(
@@ -288,11 +293,11 @@ def _change(
 def _same(claim: str, urls: set[str], earlier: tuple[PreviousClaim, ...]) -> PreviousClaim | None:
     alike = [(_likeness(claim, e.claim), e) for e in earlier]
     close = [(share, e) for share, e in alike if share >= (SAME_WORDS if urls.isdisjoint(e.urls) else SAME_PAGES_WORDS)]
-    return max(close, key=lambda one: one[0])[1] if close else None
+    return max(close, key=lambda pair: pair[0])[1] if close else None
 
 
-def _likeness(one: str, other: str) -> float:
-    a, b = frozenset(units(fold_han(one).casefold())), frozenset(units(fold_han(other).casefold()))
+def _likeness(text: str, other: str) -> float:
+    a, b = frozenset(units(fold_han(text).casefold())), frozenset(units(fold_han(other).casefold()))
     return len(a & b) / len(a | b) if a and b else 0.0
 
 

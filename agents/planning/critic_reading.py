@@ -42,11 +42,15 @@ def critique_answer(reply: Reply | None, prompt: Prompt | None) -> CritiqueAnswe
     Raises:
         StepFailure: the reply's own failure, or invalid_output if it is no critique; the text names the field.
     """
-    said = answer(reply, CritiqueAnswer)
-    if said.references is None:
-        return said
-    entries = _slots(said.references) if _asks_slots(prompt) else (checked(e, ReferenceAnswer) for e in said.references)
-    return replace(said, references=list(entries))
+    response = answer(reply, CritiqueAnswer)
+    if response.references is None:
+        return response
+    entries = (
+        _slots(response.references)
+        if _asks_slots(prompt)
+        else (checked(e, ReferenceAnswer) for e in response.references)
+    )
+    return replace(response, references=list(entries))
 
 
 def _asks_slots(prompt: Prompt | None) -> bool:
@@ -63,47 +67,47 @@ def _slots(entries: Sequence[Any]) -> Iterator[SlotsAnswer]:
 
 
 def stances_of(
-    said: CritiqueAnswer, pages: Sequence[SearchReference], news_at: datetime | None
+    response: CritiqueAnswer, pages: Sequence[SearchReference], news_at: datetime | None
 ) -> tuple[PageStance, ...] | None:
     """Return the critic's first entry for each page that it was shown; None if it read no pages.
 
     ``news_at``: publication time of the news; None if no news begins the story.
     """
     # Offline rules and prompts before version 3 read no pages; then only the word rules do.
-    if said.references is None:
+    if response.references is None:
         return None
     shown = {r.reference_number: r for r in pages}
-    first = {r.number: r for r in reversed(said.references)}
+    first = {r.number: r for r in reversed(response.references)}
     read = {n: first[n].page_stance() for n in sorted(first) if n in shown}
     return tuple(s if s.says is None else by_slots(s, shown[n], news_at) for n, s in read.items())
 
 
-def stance_by_slots(said: PageStance, *, own_page: bool, before: bool) -> ReadStance:
+def stance_by_slots(slots: PageStance, *, own_page: bool, before: bool) -> ReadStance:
     """Return the stance that follows from a critic's slots. Support needs agreement; other slots can only lower it.
 
     ``own_page``: the page is the party's or an authority's own, so it need not name its owner. ``before``: it is dated
     before the story, so only the critic's date slot says which event it denies.
     """
-    is_about = said.subject == "agrees" or (own_page and said.subject == "silent")
-    if said.says == "nothing" or not is_about or said.act == "differs":
+    is_about = slots.subject == "agrees" or (own_page and slots.subject == "silent")
+    if slots.says == "nothing" or not is_about or slots.act == "differs":
         return "unrelated"
-    if said.says == "denies":
-        of_this = said.act == "agrees" and "differs" not in (said.date, said.place)
-        return "denies" if of_this and (said.date == "agrees" or not before) else "unrelated"
-    lesser = said.says == "hedges" or said.act == "silent" or "differs" in (said.stage, said.place)
-    if said.date == "differs":
+    if slots.says == "denies":
+        of_this = slots.act == "agrees" and "differs" not in (slots.date, slots.place)
+        return "denies" if of_this and (slots.date == "agrees" or not before) else "unrelated"
+    lesser = slots.says == "hedges" or slots.act == "silent" or "differs" in (slots.stage, slots.place)
+    if slots.date == "differs":
         return "unrelated" if lesser else "earlier"
-    return "hedges" if lesser or said.amount == "differs" else "supports"
+    return "hedges" if lesser or slots.amount == "differs" else "supports"
 
 
-def by_slots(said: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
+def by_slots(slots: PageStance, reference: SearchReference, news_at: datetime | None) -> PageStance:
     """Return a critic's slots with the stance derived from them. ``news_at``: None if no news begins the story."""
     before = news_at is not None and is_before(reference, utc(news_at) - STORY_TIME)
     return replace(
-        said,
-        stance=stance_by_slots(said, own_page=reference.official, before=before),
-        same_subject=said.subject == "agrees" or (reference.official and said.subject == "silent"),
-        same_event="differs" not in (said.act, said.date),
+        slots,
+        stance=stance_by_slots(slots, own_page=reference.official, before=before),
+        same_subject=slots.subject == "agrees" or (reference.official and slots.subject == "silent"),
+        same_event="differs" not in (slots.act, slots.date),
     )
 
 

@@ -108,10 +108,10 @@ def is_main(case: Inquiry, task: SubTask) -> bool:
     return task.tool.startswith("search:") and task is next(t for t in case.plans[-1].tasks if t.tool == task.tool)
 
 
-def is_doubtful(case: Inquiry, found: Findings) -> bool:
+def is_doubtful(case: Inquiry, findings: Findings) -> bool:
     """Return whether a weighty claim has no official page, and the other pages are too few or contradict each other."""
-    official = any(r.official for r in found.references)
-    return case.about.event_type in WEIGHTY and not official and (not found.multi_source or found.conflict)
+    official = any(r.official for r in findings.references)
+    return case.about.event_type in WEIGHTY and not official and (not findings.multi_source or findings.conflict)
 
 
 def _requests(case: Inquiry, replies: Replies) -> list[tuple[SubTask, Search]]:
@@ -137,8 +137,8 @@ def _requests(case: Inquiry, replies: Replies) -> list[tuple[SubTask, Search]]:
 
 
 def _is_next(case: Inquiry, answers: list[tuple[SearchResult, ...]], *, left: int) -> bool:
-    found = rejudge_findings(case, query=case.plans[-1].search_keywords, answers=answers)
-    return is_doubtful(case, found) if left <= 0 else not has_enough_evidence(case, found)
+    findings = rejudge_findings(case, query=case.plans[-1].search_keywords, answers=answers)
+    return is_doubtful(case, findings) if left <= 0 else not has_enough_evidence(case, findings)
 
 
 def _candidates(case: Inquiry) -> list[tuple[SubTask, Search]]:

@@ -44,12 +44,12 @@ class ExpandKeywords:
     def tell(self, case: Inquiry, replies: Replies) -> Event:
         number = case.searches[-1].round
         try:
-            said = answer(only_reply(replies), ExpandAnswer)
+            response = answer(only_reply(replies), ExpandAnswer)
         except StepFailure as stop:
             why = f"no keywords: {stop.failure.kind}"
             return KeywordsExpanded(round=number, keywords=(), reason=why, route="critique")
-        keywords = new_keywords(case, said.keywords)
-        reason = one_line(said.reason, 300)
+        keywords = new_keywords(case, response.keywords)
+        reason = one_line(response.reason, 300)
         return KeywordsExpanded(
             round=number, keywords=keywords, reason=reason, route="plan" if keywords else "critique"
         )

@@ -35,7 +35,9 @@ class PlanTools:
     def declares(self) -> tuple[FunctionDeclaration, ...]:
         """The function with every tool, and with each tool alone. A case is offered a subset."""
         return decide_next_tools(tuple(TOOLS)), *(
-            replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
+            replace(declaration, name=f"{declaration.name}/{tool}")
+            for tool in TOOLS
+            for declaration in (decide_next_tools((tool,)),)
         )
 
     def ask(self, case: Inquiry) -> StepRequest:

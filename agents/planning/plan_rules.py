@@ -76,9 +76,9 @@ def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
 
     At most ``MAX_CLAIMS``, in the text's order, each once.
     """
-    said = (" ".join(part.split()).rstrip(".") for part in _END.split(bounded(text, _READ)))
-    found = (s for s in said if len(units(s)) >= _LEAST_UNITS and (_has_figure(s) or entities_in(s, tables)))
-    return tuple(dict.fromkeys(found))[:MAX_CLAIMS]
+    sentences = (" ".join(part.split()).rstrip(".") for part in _END.split(bounded(text, _READ)))
+    claims = (s for s in sentences if len(units(s)) >= _LEAST_UNITS and (_has_figure(s) or entities_in(s, tables)))
+    return tuple(dict.fromkeys(claims))[:MAX_CLAIMS]
 
 
 def claim_count(case: Inquiry) -> int:

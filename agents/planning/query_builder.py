@@ -82,8 +82,8 @@ def fit_query(keywords: str, claim: Claim, *, provider: str, tables: Tables) -> 
 
 def _english_names(known: Compiled, claim: Claim, text: str) -> list[str]:
     named = known.entities.named(claim.entity) if claim.entity else ()
-    found = {id(e): e for e in (*named, *known.entities.mentioned(text))}
-    names = [_english_name(e.name, e.aliases, text) for e in list(found.values())[:2]]
+    entities = {id(e): e for e in (*named, *known.entities.mentioned(text))}
+    names = [_english_name(e.name, e.aliases, text) for e in list(entities.values())[:2]]
     coin = [n for n in (claim.asset_name, *known.asset_names.get(claim.asset.upper(), ())) if n.isascii()]
     return [_quoted(n) for n in (*names, *coin[:1]) if n]
 
@@ -112,8 +112,8 @@ def fallback_query(draft: About) -> str:
 
 def _concrete(known: Compiled, claim: Claim, text: str) -> list[str]:
     named = [claim.entity] if claim.entity else []
-    found = known.entities.mentioned(text)
-    written = [m for m in (_as_written(e.name, e.aliases, text) for e in found) if m]
+    entities = known.entities.mentioned(text)
+    written = [m for m in (_as_written(e.name, e.aliases, text) for e in entities) if m]
     proper = [p for p in _PROPER.findall(text) if not all(w.lower() in known.name_stopwords for w in p.split())]
     amounts = [a.strip(" ,.") for a in _AMOUNT.findall(text)]
     asset = [claim.asset] if claim.asset and claim.asset.lower() not in {"unknown", "none", "n/a"} else []
@@ -162,8 +162,8 @@ def _extractor() -> Any:
 
 def _zh_keywords(text: str, limit: int) -> tuple[str, ...]:
     """Return the highest-weighted words of a Chinese text, heaviest first, of two characters or more."""
-    found: list[str] = _extractor().extract_tags(text[:_ZH_HEAD], topK=limit * 2)
-    return tuple(w for w in found if len(w) > 1 and not w.isascii())[:limit]
+    keywords: list[str] = _extractor().extract_tags(text[:_ZH_HEAD], topK=limit * 2)
+    return tuple(w for w in keywords if len(w) > 1 and not w.isascii())[:limit]
 
 
 def _event_terms(claim: Claim, tables: Tables, text: str) -> list[str]:

@@ -58,10 +58,10 @@ def sentiment(case: Inquiry, task: SubTask, findings: Findings, pages: Iterable[
     total = sum(counts.values())
     shares = {m: round(n / total, 4) for m, n in counts.items()} if total else dict(zip(MOODS, _EVEN, strict=True))
     plain = (text for text in texts if not steers_model(text))
-    said = (
+    statements = (
         s for text in plain for s in _SENTENCE.split(text) if any(w in s.casefold() for m in MOODS for w in words[m])
     )
-    opinions = _quoted(said) if task.detail else ()
+    opinions = _quoted(statements) if task.detail else ()
     return _observation("analyze_sentiment", task, figures=shares | {"texts": float(len(texts))}, texts=opinions)
 
 

@@ -48,11 +48,11 @@ def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
     """
     chosen = {p.name: p for p in all_prompts(folder)}
     for name, version in versions.items():
-        found = next((p for p in all_prompts(folder) if p.name == name and p.version == version), None)
-        if found is None:
+        prompt = next((p for p in all_prompts(folder) if p.name == name and p.version == version), None)
+        if prompt is None:
             file = f"{folder}/{name}.v{version}.md".removeprefix("/")
             raise ConfigError(f"there is no prompt {name!r} version {version!r}: add agents/prompts/{file}")
-        chosen[name] = found
+        chosen[name] = prompt
     return chosen
 
 

@@ -178,7 +178,7 @@ def found_cases(turn: Turn) -> tuple[FoundSignal, ...]:
     )
 
 
-def case_facts(turn: Turn, found: Iterable[FoundSignal]) -> dict[str, Any]:
+def case_facts(turn: Turn, signals: Iterable[FoundSignal]) -> dict[str, Any]:
     """Return the recorded judgement of each case for :func:`agents.core.model_calls.facts`, without outside text."""
     return {
         "cases": [
@@ -195,15 +195,15 @@ def case_facts(turn: Turn, found: Iterable[FoundSignal]) -> dict[str, Any]:
                 "provider_mode": s.provider_mode,
                 "pages": [{"stance": p.stance, "official": p.official} for p in s.pages],
             }
-            for s in found
+            for s in signals
         ],
         "names_asked_for": len(turn.routed.cases.names) if turn.routed and turn.routed.cases else 0,
     }
 
 
-def case_parts(found: Iterable[FoundSignal]) -> tuple[Part, ...]:
+def case_parts(signals: Iterable[FoundSignal]) -> tuple[Part, ...]:
     """Return the texts of each case as an untrusted part, labelled with its citation number."""
-    return tuple(Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in found)
+    return tuple(Untrusted(f"case {s.number}", bounded(searched_text(s), MAX_CASE_CHARACTERS)) for s in signals)
 
 
 def searched_text(signal: FoundSignal) -> str:

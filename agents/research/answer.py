@@ -53,11 +53,11 @@ class Answer:
             return ending
 
 
-def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
+def _written(turn: Turn, response: FinalAnswer) -> AnswerGiven:
     results, sources = results_of(turn), sources_of(turn.data, zh=turn.language == "zh")
-    text, removed = cited_only(paragraphs(said.answer, 12_000), sources)
-    summary, more = cited_only(one_line(said.summary, 400), sources)
-    listed = [cited_only(line, sources) for line in distinct_lines(said.key_insights, 8, 300)]
+    text, removed = cited_only(paragraphs(response.answer, 12_000), sources)
+    summary, more = cited_only(one_line(response.summary, 400), sources)
+    listed = [cited_only(line, sources) for line in distinct_lines(response.key_insights, 8, 300)]
     insights = tuple(line for line, _ in listed if line and not is_repeated_in(line, text))
     cited = {source.number for source in cited_in((text,), sources)}
     facts = half_of_cases(turn, cited, analysed=bool(results))
@@ -69,7 +69,7 @@ def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
         answer="\n\n".join(filter(None, (text, facts))),
         summary=summary or one_line(text, 160),
         key_insights=insights,
-        confidence=bounded_confidence(said.confidence, turn, results, unsupported=bool(unsupported)),
+        confidence=bounded_confidence(response.confidence, turn, results, unsupported=bool(unsupported)),
         sources=used((*shown, facts), sources),
         metadata=metadata_of(turn, results, unsupported, removed + more + sum(n for _, n in listed)),
     )

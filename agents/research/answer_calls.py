@@ -113,11 +113,11 @@ def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, 
 
 
 def bounded_confidence(
-    said: float, turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool = False
+    confidence: float, turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool = False
 ) -> float:
     """Return the stated confidence clamped to its bounds, with four decimals."""
     high = ceiling(turn, results, unsupported=unsupported, by_code=by_code)
-    return round(clamped(said, LEAST, high), 4)
+    return round(clamped(confidence, LEAST, high), 4)
 
 
 def without_data(turn: Turn) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def direct_answer(turn: Turn) -> AnswerGiven:
     if turn.routed is None or not turn.routed.direct_answer:
         raise LookupError(f"turn {turn.case_id} was not answered directly")
     text = turn.routed.direct_answer
-    said = (turn.asked.message, *(m.content for m in turn.asked.history))
+    messages = (turn.asked.message, *(m.content for m in turn.asked.history))
     return AnswerGiven(
         answer=text,
         summary=one_line(text, 160),
@@ -41,7 +41,7 @@ def direct_answer(turn: Turn) -> AnswerGiven:
             path="direct",
             provider_mode=turn.config.provider_mode,
             agents=("SuperAgent",),
-            unsupported_numbers=unsupported_numbers(text, (), texts=said, scales=(0, 100)),
+            unsupported_numbers=unsupported_numbers(text, (), texts=messages, scales=(0, 100)),
             as_of=turn.as_of,
         ),
     )

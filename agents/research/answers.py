@@ -85,14 +85,14 @@ _NO_ASSETS = {"UNKNOWN", "NONE", "NULL", "MARKET", "CRYPTO", "ALL", "ANY"}
 _PRIORITIES: tuple[Literal["high", "medium", "low"], ...] = ("high", "medium", "low")
 
 
-def sanitise_plan(said: PlanAnswer) -> AnalysisPlanned:
+def sanitise_plan(response: PlanAnswer) -> AnalysisPlanned:
     """Return the executable plan: known agents and blocks, and an order in which every agent has one place."""
-    tasks = _tasks(said.task_breakdown)
+    tasks = _tasks(response.task_breakdown)
     return AnalysisPlanned(
         task_breakdown=tasks,
-        execution_strategy=_strategy(said.execution_strategy, tuple(t.agent for t in tasks)),
-        reasoning=one_line(said.reasoning, 800),
-        asset=plausible_asset(said.asset),
+        execution_strategy=_strategy(response.execution_strategy, tuple(t.agent for t in tasks)),
+        reasoning=one_line(response.reasoning, 800),
+        asset=plausible_asset(response.asset),
     )
 
 
@@ -107,29 +107,31 @@ def plausible_asset(text: str, *, otherwise: str = DEFAULT_ASSET) -> str:
     return symbol if fits else otherwise
 
 
-def _tasks(said: list[Any]) -> tuple[AgentTask, ...]:
-    found: dict[AgentName, AgentTask] = {}
-    for task in said[:12]:
+def _tasks(tasks: list[Any]) -> tuple[AgentTask, ...]:
+    by_agent: dict[AgentName, AgentTask] = {}
+    for task in tasks[:12]:
         agent = _agent(task.get("agent")) if isinstance(task, dict) else None
-        if agent is not None and agent not in found:
-            found[agent] = _task(agent, task)
+        if agent is not None and agent not in by_agent:
+            by_agent[agent] = _task(agent, task)
     # If the plan names no known agent, call all of them.
-    return tuple(found.values()) or tuple(_task(agent, {"reason": "the plan named no known agent"}) for agent in AGENTS)
+    return tuple(by_agent.values()) or tuple(
+        _task(agent, {"reason": "the plan named no known agent"}) for agent in AGENTS
+    )
 
 
-def _task(agent: AgentName, said: dict[str, Any]) -> AgentTask:
-    priority, wanted = said.get("priority"), said.get("data_required")
+def _task(agent: AgentName, fields: dict[str, Any]) -> AgentTask:
+    priority, wanted = fields.get("priority"), fields.get("data_required")
     named = {str(name) for name in wanted} if isinstance(wanted, list) else set()
     return AgentTask(
         agent=agent,
-        reason=one_line(str(said.get("reason") or ""), 300),
+        reason=one_line(str(fields.get("reason") or ""), 300),
         priority=next((p for p in _PRIORITIES if p == priority), "medium"),
         data_required=tuple(b for b in BLOCKS if b in named),
     )
 
 
-def _strategy(said: Any, planned: tuple[AgentName, ...]) -> ExecutionStrategy:
-    fields = said if isinstance(said, dict) else {}
+def _strategy(strategy: Any, planned: tuple[AgentName, ...]) -> ExecutionStrategy:
+    fields = strategy if isinstance(strategy, dict) else {}
     later = _agents(fields.get("sequential_after"))
     first = tuple(a for a in planned if a not in later) or planned
     return ExecutionStrategy(
@@ -139,12 +141,12 @@ def _strategy(said: Any, planned: tuple[AgentName, ...]) -> ExecutionStrategy:
     )
 
 
-def _agents(said: Any) -> set[AgentName]:
-    return {agent for one in said if (agent := _agent(one)) is not None} if isinstance(said, list) else set()
+def _agents(names: Any) -> set[AgentName]:
+    return {agent for name in names if (agent := _agent(name)) is not None} if isinstance(names, list) else set()
 
 
-def _agent(said: Any) -> AgentName | None:
-    return next((agent for agent in AGENTS if agent == said), None)
+def _agent(name: Any) -> AgentName | None:
+    return next((agent for agent in AGENTS if agent == name), None)
 
 
 MAX_SIGNALS = 10
@@ -156,9 +158,9 @@ NAMED_HOURS = 90 * 24
 """Hours searched if the question names no time: for the newest signals, and for something that it names."""
 
 
-def case_query(said: Any) -> CaseQuery:
+def case_query(query: Any) -> CaseQuery:
     """Return the query from a model's reply, whatever it is. An empty query is for the newest signals."""
-    fields = said if isinstance(said, dict) else {}
+    fields = query if isinstance(query, dict) else {}
     asset, hours = fields.get("asset"), fields.get("hours")
     names = tuple(filter(None, map(_spellings, _list(fields.get("names"))[:MAX_NAMES])))
     asked = clamped(float(hours), 0.0, NAMED_HOURS) if isinstance(hours, int | float) else 0.0
@@ -184,12 +186,12 @@ def case_lookup(turn: Turn) -> FindSignals:
     )
 
 
-def _list(said: Any) -> list[Any]:
-    return said if isinstance(said, list) else []
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _spellings(said: Any) -> tuple[str, ...]:
-    texts = [said] if isinstance(said, str) else [one for one in _list(said) if isinstance(one, str)]
+def _spellings(value: Any) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else [spelling for spelling in _list(value) if isinstance(spelling, str)]
     plain = (one_line(text, MAX_NAME_CHARACTERS) for text in texts[:MAX_SPELLINGS])
     # A single character would match nearly every text.
     return tuple(dict.fromkeys(text for text in plain if len(text) > 1))

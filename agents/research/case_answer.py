@@ -41,39 +41,41 @@ WRITER = "GeneralAnalysisAgent"
 
 def answer_from_cases(turn: Turn) -> StepRequest:
     """Return the writer's call, or the answer itself if there is no case."""
-    found = found_cases(turn)
-    if not found:
+    signals = found_cases(turn)
+    if not signals:
         return cases_by_code(turn, None)
-    asked = (*clipped_history(turn), *question_parts(turn), facts(**case_facts(turn, found)), *case_parts(found))
+    asked = (*clipped_history(turn), *question_parts(turn), facts(**case_facts(turn, signals)), *case_parts(signals))
     return ask_agent(turn, "research_cases", asked)
 
 
-def cases_written(turn: Turn, said: CasesAnswer) -> AnswerGiven:
+def cases_written(turn: Turn, response: CasesAnswer) -> AnswerGiven:
     """Return the answer from a model's words and the cases that it chose. Unknown numbers and citations are left out."""
-    found, zh = found_cases(turn), turn.language == "zh"
-    about = [s for s in found if s.number in {n for n in said.relevant if isinstance(n, int)}]
+    signals, zh = found_cases(turn), turn.language == "zh"
+    about = [s for s in signals if s.number in {n for n in response.relevant if isinstance(n, int)}]
     if not about:
-        return _given(turn, no_case_text(turn, zh=zh), (), confidence=min(said.confidence, MOST))
-    words, removed = cited_only(paragraphs(said.answer, 2_000), sources_of(turn.data))
-    texts = (turn.asked.message, *map(searched_text, found), *(case_item(s, zh=zh) for s in found))
-    unsupported = unsupported_numbers(words, [s.confidence for s in found], texts=texts, scales=(0, 1, 100))
+        return _given(turn, no_case_text(turn, zh=zh), (), confidence=min(response.confidence, MOST))
+    words, removed = cited_only(paragraphs(response.answer, 2_000), sources_of(turn.data))
+    texts = (turn.asked.message, *map(searched_text, signals), *(case_item(s, zh=zh) for s in signals))
+    unsupported = unsupported_numbers(words, [s.confidence for s in signals], texts=texts, scales=(0, 1, 100))
     high = MOST - (UNSUPPORTED if unsupported else 0.0)
     lead = words or lead_of(turn, about, zh=zh)
-    return _given(turn, lead, about, confidence=min(said.confidence, high), unsupported=unsupported, removed=removed)
+    return _given(
+        turn, lead, about, confidence=min(response.confidence, high), unsupported=unsupported, removed=removed
+    )
 
 
 def cases_by_code(turn: Turn, failure: Failure | None) -> AnswerGiven:
     """Return the answer without a model. ``failure``: why no model wrote it; None: there was no case."""
-    found, zh = found_cases(turn), turn.language == "zh"
+    signals, zh = found_cases(turn), turn.language == "zh"
     if turn.data is None or turn.data.unavailable:
         why = turn.data.unavailable[0] if turn.data else failure.kind if failure else ""
         return _given(
             turn, lookup_failed_text(why, zh=zh), (), confidence=LEAST, missing=() if failure is None else (WRITER,)
         )
-    if not found:
+    if not signals:
         return _given(turn, no_case_text(turn, zh=zh), (), confidence=NOTHING)
-    lead = lead_of(turn, found, zh=zh)
-    return _given(turn, lead, found, confidence=BY_CODE, missing=(WRITER,))
+    lead = lead_of(turn, signals, zh=zh)
+    return _given(turn, lead, signals, confidence=BY_CODE, missing=(WRITER,))
 
 
 def _given(

@@ -87,8 +87,8 @@ def compose_answer(turn: Turn, results: tuple[AgentResult, ...], failure: Failur
     if turn.data is not None:
         blocks += [_list(words["figures"], lines)] if (lines := _figures(turn.data, zh)) else []
         # A summary cites the references of its own case, which are not those of this answer.
-        told = found_cases(turn)
-        signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals if s not in told)
+        listed = found_cases(turn)
+        signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals if s not in listed)
         blocks += [_list(words["signals"], signals)] if signals else []
         blocks += [_list(words["missing"], turn.data.unavailable)] if turn.data.unavailable else []
     blocks += [half] if (half := half_of_cases(turn, None, analysed=bool(results))) else []

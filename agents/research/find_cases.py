@@ -28,8 +28,8 @@ class FindCases:
     def tell(self, turn: Turn, replies: Replies) -> Event:
         reply = only_reply(replies)
         if isinstance(reply, SignalsReply):
-            found = reply.signals[:MAX_SIGNALS]
-            return CasesFound(signals=tuple(replace(s, number=n) for n, s in enumerate(found, start=1)))
+            signals = reply.signals[:MAX_SIGNALS]
+            return CasesFound(signals=tuple(replace(s, number=n) for n, s in enumerate(signals, start=1)))
         assert isinstance(reply, Failure)
         raise_to_retry(turn, self.name, (reply,), now=replies.at)
         return CasesFound(unavailable=(f"signals: {reply.kind} ({one_line(reply.message, 200)})",))

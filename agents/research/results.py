@@ -46,10 +46,10 @@ def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
     if isinstance(call.reply, Failure):
         return call.reply
     try:
-        said = answer(call.reply, AgentAnswer)
+        response = answer(call.reply, AgentAnswer)
     except StepFailure as stop:
         return stop.failure
-    return _checked(turn, turn.data, agent, said, call)
+    return _checked(turn, turn.data, agent, response, call)
 
 
 def fits(reply: ModelReply) -> bool:
@@ -71,13 +71,13 @@ def supported_words(result: AgentResult) -> str:
 
 def results_so_far(turn: Turn) -> tuple[AgentResult, ...]:
     """Return the results so far, in the order of the plan. A later reply of an agent replaces an earlier one."""
-    found: dict[AgentName, AgentResult] = {}
+    by_agent: dict[AgentName, AgentResult] = {}
     for call in turn.agent_calls:
         result = agent_result(turn, call)
         if isinstance(result, AgentResult):
-            found[result.agent_name] = result
+            by_agent[result.agent_name] = result
     first, later = agents_to_ask(turn)
-    return tuple(found[a] for a in (*first, *later) if a in found)
+    return tuple(by_agent[a] for a in (*first, *later) if a in by_agent)
 
 
 def seen_by(turn: Turn, agent: AgentName) -> tuple[AgentResult, ...]:
@@ -89,20 +89,20 @@ def seen_by(turn: Turn, agent: AgentName) -> tuple[AgentResult, ...]:
     return results_so_far(earlier)
 
 
-def _checked(turn: Turn, data: DataCollected, agent: AgentName, said: AgentAnswer, call: Call) -> AgentResult:
+def _checked(turn: Turn, data: DataCollected, agent: AgentName, response: AgentAnswer, call: Call) -> AgentResult:
     own, absent = own_figures(agent, data), missing_indicators(agent, data)
     known = len(EXPECTED[agent]) - len(absent)
     ceiling = LEAST_CEILING + (CEILING - LEAST_CEILING) * known / len(EXPECTED[agent])
-    confidence = round(min(clamped(said.confidence, 0.0, 1.0), ceiling), 4)
-    reasoning = paragraphs(said.reasoning, 6_000)
-    factors, risks = distinct_lines(said.key_factors, 8, 300), paragraphs(said.risk_assessment, 1_500)
+    confidence = round(min(clamped(response.confidence, 0.0, 1.0), ceiling), 4)
+    reasoning = paragraphs(response.reasoning, 6_000)
+    factors, risks = distinct_lines(response.key_factors, 8, 300), paragraphs(response.risk_assessment, 1_500)
     return AgentResult(
         agent_name=agent,
-        signal=said.signal,
+        signal=response.signal,
         confidence=confidence,
         confidence_level=level(confidence),
         reasoning=reasoning,
-        indicators=_indicators(agent, said.indicators, own),
+        indicators=_indicators(agent, response.indicators, own),
         key_factors=factors,
         risk_assessment=risks,
         prompt_sent=sent(_asked(turn, agent, call)),
@@ -117,19 +117,21 @@ def level(confidence: float) -> Level:
     return "low" if confidence < 0.4 else "medium" if confidence < 0.7 else "high"
 
 
-def _indicators(agent: AgentName, said: list[IndicatorAnswer], own: dict[str, MarketValue]) -> dict[str, Indicator]:
-    weighed = {i.name: i for i in reversed(said)}
+def _indicators(
+    agent: AgentName, indicators: list[IndicatorAnswer], own: dict[str, MarketValue]
+) -> dict[str, Indicator]:
+    weighed = {i.name: i for i in reversed(indicators)}
     return {name: _indicator(weighed.get(name), own.get(name)) for name in dict.fromkeys((*EXPECTED[agent], *own))}
 
 
-def _indicator(said: IndicatorAnswer | None, figure: MarketValue | None) -> Indicator:
+def _indicator(given: IndicatorAnswer | None, figure: MarketValue | None) -> Indicator:
     if figure is None:
         # A figure that was not measured has no weight, whatever the model said of it.
         return Indicator(value=None, impact="NEUTRAL", weight=0.0)
     return Indicator(
         value=rounded_figure(figure.value),
-        impact=said.impact if said else "NEUTRAL",
-        weight=round(clamped(said.weight, 0.0, 1.0), 4) if said else 0.0,
+        impact=given.impact if given else "NEUTRAL",
+        weight=round(clamped(given.weight, 0.0, 1.0), 4) if given else 0.0,
         unit=figure.unit,
         source=figure.source,
         observed_at=figure.observed_at,

@@ -27,21 +27,21 @@ class Route:
         return ask_agent(turn, "research_route", (*whole_history(turn), *question_parts(turn)))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
-        said = answer(only_reply(replies), RouteAnswer)
+        response = answer(only_reply(replies), RouteAnswer)
         # No data has been read yet, so there is nothing to cite.
-        direct, _ = cited_only(paragraphs(said.direct_answer, 6_000), ())
-        answers = said.decision == "DIRECT_ANSWER" and bool(direct)
-        looked_up = said.decision in ("CASE_LOOKUP", "ANALYSIS_AND_CASES")
-        reasoning = one_line(said.reasoning, 600)
-        if said.decision == "DIRECT_ANSWER" and not answers:
+        direct, _ = cited_only(paragraphs(response.direct_answer, 6_000), ())
+        answers = response.decision == "DIRECT_ANSWER" and bool(direct)
+        looked_up = response.decision in ("CASE_LOOKUP", "ANALYSIS_AND_CASES")
+        reasoning = one_line(response.reasoning, 600)
+        if response.decision == "DIRECT_ANSWER" and not answers:
             reasoning = f"{reasoning} {NO_DIRECT_ANSWER}".strip()
         return QuestionRouted(
             decision="DIRECT_ANSWER" if answers else "COMPLEX_ANALYSIS",
             reasoning=reasoning,
-            confidence=round(clamped(said.confidence, 0.0, 1.0), 4),
+            confidence=round(clamped(response.confidence, 0.0, 1.0), 4),
             direct_answer=direct if answers else "",
-            route="answer" if answers else "cases" if said.decision == "CASE_LOOKUP" else "plan",
-            cases=case_query(said.cases) if looked_up else None,
+            route="answer" if answers else "cases" if response.decision == "CASE_LOOKUP" else "plan",
+            cases=case_query(response.cases) if looked_up else None,
         )
 
 

@@ -71,17 +71,17 @@ def with_data_so_far(turn: Turn) -> Turn:
 def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
     """Return the replies as one event. A source that failed or has not replied is listed with the reason."""
     assert turn.plan is not None
-    found: dict[str, Any] = {}
+    blocks: dict[str, Any] = {}
     signals: dict[str, tuple[FoundSignal, ...]] = {}
     unavailable: list[str] = []
     for block, reply in answered.items():
         match reply:
             case MarketReply() if block in _KINDS:
-                found[block] = usable_figures(reply.values)
-                unavailable += [f"{block}: {one_line(said, 200)}" for said in reply.unknown]
+                blocks[block] = usable_figures(reply.values)
+                unavailable += [f"{block}: {one_line(reason, 200)}" for reason in reply.unknown]
             case CandlesReply() if block == "candles" and reply.candles:
-                found |= _bars(reply, found.get("price", ()))
-                unavailable += _too_few(found["indicators"])
+                blocks |= _bars(reply, blocks.get("price", ()))
+                unavailable += _too_few(blocks["indicators"])
             case CandlesReply() if block == "candles":
                 unavailable.append(f"{block}: no bars of {turn.plan.asset}")
             case SignalsReply() if block in ("signals", CASES):
@@ -95,7 +95,7 @@ def collect_data(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected
     known = {s.signal_id for s in signals.get(CASES, ())}
     others = (s for s in signals.get("signals", ()) if s.signal_id not in known)
     numbered = tuple(replace(s, number=n) for n, s in enumerate((*signals.get(CASES, ()), *others), start=1))
-    return DataCollected(asset=turn.plan.asset, **found, signals=numbered, unavailable=tuple(unavailable))
+    return DataCollected(asset=turn.plan.asset, **blocks, signals=numbered, unavailable=tuple(unavailable))
 
 
 def _bars(reply: CandlesReply, quoted: tuple[MarketValue, ...]) -> dict[str, Any]:
@@ -108,10 +108,10 @@ def _bars(reply: CandlesReply, quoted: tuple[MarketValue, ...]) -> dict[str, Any
     }
 
 
-def _too_few(found: Any) -> list[str]:
-    names = {v.name for v in found}
+def _too_few(values: Any) -> list[str]:
+    names = {v.name for v in values}
     levels = {"support": "below", "resistance": "above"}
     absent = [name for name in INDICATORS if name not in names and name not in levels]
     # A price beyond every turning point has no level on that side, however many bars there are.
-    said = [f"candles: no {name} {side} the price" for name, side in levels.items() if name not in names]
-    return [f"candles: too few bars for {', '.join(absent)}", *said] if absent else said
+    missing_levels = [f"candles: no {name} {side} the price" for name, side in levels.items() if name not in names]
+    return [f"candles: too few bars for {', '.join(absent)}", *missing_levels] if absent else missing_levels

@@ -84,14 +84,16 @@ def find_candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candida
         return ()
     tables, listed = compiled(case.config.tables), _listed(case)
     about = [c for c in claims if c.asset in asked.assets and asked.since <= c.as_of <= asked.as_of]
-    found = [
+    candidates = [
         c
         for claim in about
         if claim.case_id != case.signal_case
         for news in [_statement_of(case, claim.asset if claim.asset in listed else case.draft.asset)]
         if (c := _candidate(news, claim, tables, case.as_of)) is not None
     ]
-    best = sorted(found, key=lambda c: (c.same_claim, c.claim.as_of, c.claim.case_id), reverse=True)[:MAX_CANDIDATES]
+    best = sorted(candidates, key=lambda c: (c.same_claim, c.claim.as_of, c.claim.case_id), reverse=True)[
+        :MAX_CANDIDATES
+    ]
     return tuple(sorted(best, key=lambda c: (c.claim.as_of, c.claim.case_id)))
 
 
@@ -221,8 +223,8 @@ def _likeness(part: DeniedPart, news: Statement, earlier: Statement) -> float:
             return len(part.words & earlier.told) / len(part.words)
         return 1.0 if _share_object(news, earlier) else 0.0
     # Across languages the verb counts as well: terms that the tables know in one language may be missing in the other.
-    said, terms_shared = len(part.concepts) + len(part.predicates), len(part.concepts & earlier.concepts) + len(shared)
-    return terms_shared / said if _share_object(news, earlier) else 0.0
+    terms, terms_shared = len(part.concepts) + len(part.predicates), len(part.concepts & earlier.concepts) + len(shared)
+    return terms_shared / terms if _share_object(news, earlier) else 0.0
 
 
 def _share_object(news: Statement, earlier: Statement) -> bool:

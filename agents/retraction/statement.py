@@ -102,19 +102,19 @@ class Statement(ParsedText):
         return frozenset(self.entities) - self.own - aside
 
     def _denied_parts(self, tables: Compiled) -> list[tuple[str, tuple[str, ...], bool]]:
-        found = []
+        parts = []
         for clause in clauses_of(self.low):
             sense = tables.grammar.sense(clause)
             if sense.denial:
-                found.append((clause, sense.negated or _spoken(tables, sense.groups, clause), sense.account_hack))
-        if not any(groups for _, groups, _ in found):
+                parts.append((clause, sense.negated or _spoken(tables, sense.groups, clause), sense.account_hack))
+        if not any(groups for _, groups, _ in parts):
             # “The report that …, spread on Tuesday, is false”: the denied matter is in another clause.
             sense = tables.grammar.sense(self.low)
             meant = sense.negated or _spoken(tables, sense.groups, self.low)
             groups = tuple(g for g in meant if not (g == "hack" and sense.account_hack))
-            named = [] if self.refutes_denial else [part for part in found if _OBJECT.search(part[0])]
-            found = named if groups and named else [(self.low, groups, False)]
-        return found
+            named = [] if self.refutes_denial else [part for part in parts if _OBJECT.search(part[0])]
+            parts = named if groups and named else [(self.low, groups, False)]
+        return parts
 
     def _part(self, tables: Compiled, about: str, groups: tuple[str, ...], account: bool) -> DeniedPart:
         denied = self.denial or self.refutes_denial
@@ -153,18 +153,18 @@ def speaks_of(tables: Compiled, groups: Iterable[str], text: str) -> bool:
 
 def _spoken(tables: Compiled, groups: Iterable[str], text: str) -> tuple[str, ...]:
     # Evidence treats a purchase as the other side's sale; for a single party, “has not sold” denies no purchase.
-    found = []
+    spoken = []
     for group in groups:
         sense = ClaimSense()
         sense.groups = (group,)
         if tables.grammar.speaks_of(sense, text):
-            found.append(group)
-    return tuple(found)
+            spoken.append(group)
+    return tuple(spoken)
 
 
 def _by_name(tables: Compiled, text: str, entity: str | None) -> dict[str, Entity]:
-    found = [*(tables.entities.named(entity) if entity else ()), *tables.entities.mentioned(text)]
-    return {e.name: e for e in found}
+    entities = [*(tables.entities.named(entity) if entity else ()), *tables.entities.mentioned(text)]
+    return {e.name: e for e in entities}
 
 
 def _all_names(entities: dict[str, Entity], tables: Compiled, asset: str) -> frozenset[str]:

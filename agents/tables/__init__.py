@@ -65,8 +65,8 @@ def ranked_assets() -> RankedAssets:
 
 def raw_tables() -> dict[str, bytes]:
     """Return file name → content of every table, as it is written."""
-    found = (f for f in resources.files(__name__).iterdir() if f.name.endswith(".json"))
-    return {file.name: file.read_bytes() for file in sorted(found, key=lambda f: f.name)}
+    files = (f for f in resources.files(__name__).iterdir() if f.name.endswith(".json"))
+    return {file.name: file.read_bytes() for file in sorted(files, key=lambda f: f.name)}
 
 
 def _merged(ranked: tuple[Asset, ...], kept: tuple[Asset, ...]) -> tuple[Asset, ...]:

@@ -65,13 +65,13 @@ class Directory:
         ``medium.com/@name``.
         """
         host = _host(url)
-        found = self.platform_of(host)
-        if found is None:
+        platform = self.platform_of(host)
+        if platform is None:
             return None
         parts = urlsplit(url if "//" in url else f"//{url}")
-        handle = self._label(host, found) or _in_query(parts.query, found) or _in_path(parts.path, found)
+        handle = self._label(host, platform) or _in_query(parts.query, platform) or _in_path(parts.path, platform)
         handle = handle.lower().removeprefix("@").removesuffix(".eth")
-        return f"{found.domain}/{handle}" if handle else found.domain
+        return f"{platform.domain}/{handle}" if handle else platform.domain
 
     def _label(self, host: str, platform: Platform) -> str:
         if not platform.by_host or host in self._platforms:
@@ -103,8 +103,8 @@ class Directory:
         """Return the registrant's number in an address of a filing on EDGAR; None for any other address."""
         if _host(url) not in {"sec.gov", "www.sec.gov", "data.sec.gov"}:
             return None
-        found = _EDGAR_CIK.search(url)
-        return int(found[1] or found[2]) if found else None
+        match = _EDGAR_CIK.search(url)
+        return int(match[1] or match[2]) if match else None
 
     def asset_of(self, word: str) -> Asset | None:
         """Return the asset of a field that contains only an asset: a ticker in any case, with or without $, or a name."""
@@ -119,19 +119,19 @@ class Directory:
         ordinary word (``ambiguous_names``) must begin with a capital.
         """
         written = fold_han(text)
-        found: list[tuple[int, Asset]] = []
+        placed: list[tuple[int, Asset]] = []
         taken: list[tuple[int, int]] = []
         for match in self._asset_pattern.finditer(written):
             asset = self._asset_names[_key(match.group())]
             if not self._is_ordinary(match.group(), asset):
-                found.append((match.start(), asset))
+                placed.append((match.start(), asset))
                 taken.append(match.span())
         for match in _TICKER.finditer(written):
             listed = self._assets.get(match[2].upper() if match[1] else match[2])
             inside = any(a <= match.start() < b for a, b in taken)
             if listed is not None and not inside and self._is_meant(match, written):
-                found.append((match.start(), listed))
-        ordered = sorted(found, key=lambda place: place[0])
+                placed.append((match.start(), listed))
+        ordered = sorted(placed, key=lambda place: place[0])
         return tuple({asset.ticker: asset for _, asset in ordered}.values())
 
     def mentions_in(self, text: str) -> tuple[Mention, ...]:
@@ -192,10 +192,10 @@ class Directory:
 
 
 def _grouped(pairs: Iterable[tuple[str, Entity]]) -> dict[str, tuple[Entity, ...]]:
-    found: dict[str, tuple[Entity, ...]] = {}
+    groups: dict[str, tuple[Entity, ...]] = {}
     for key, entity in pairs:
-        found[key] = (*found.get(key, ()), entity)
-    return found
+        groups[key] = (*groups.get(key, ()), entity)
+    return groups
 
 
 def _key(name: str) -> str:

@@ -39,7 +39,7 @@ class Fault(msgspec.Struct, frozen=True, order=True):
 def faults_of(tables: Tables) -> tuple[Fault, ...]:
     """Return every fault of a set of tables, sorted by file and row."""
     look = Directory(tables)
-    found = [
+    faults = [
         *_entities(tables, look, synthetic=False),
         *_entities(tables, look, synthetic=True),
         *_assets(tables, look),
@@ -47,12 +47,12 @@ def faults_of(tables: Tables) -> tuple[Fault, ...]:
         *_hosts(tables),
         *_words(tables),
     ]
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(faults)))
 
 
 def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
     """Return the faults that reading the files (name → content) would hide: duplicate keys, unknown fields."""
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for file, content in files.items():
         rows = json.loads(content, object_pairs_hook=lambda pairs: pairs)
         known = _FIELDS.get(file)
@@ -60,11 +60,11 @@ def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
             keys = [key for key, _ in row]
             name = str(row[0][1]) if known else ""
             twice = sorted({k for k in keys if keys.count(k) > 1})
-            found += [Fault(file, name or k, f"{k!r} is there twice", "put both into one") for k in twice]
+            faults += [Fault(file, name or k, f"{k!r} is there twice", "put both into one") for k in twice]
             unknown = sorted(set(keys) - set(known or keys))
             what = f"write one of {', '.join(known or ())}"
-            found += [Fault(file, name, f"there is no field {k!r}", what) for k in unknown]
-    return tuple(sorted(found))
+            faults += [Fault(file, name, f"there is no field {k!r}", what) for k in unknown]
+    return tuple(sorted(faults))
 
 
 def _entities(tables: Tables, look: Directory, *, synthetic: bool) -> Iterator[Fault]:
@@ -192,5 +192,5 @@ def _twice(file: str, what: str, rows: Iterable[tuple[str, Iterable[str]]]) -> I
                 claimed[key] = number
                 continue
             same, other = claimed[key] == number, named[claimed[key]]
-            said = f"the {what} {word!r} is " + ("there twice" if same else f"also {other}'s")
-            yield Fault(file, row, said, "delete one" if same or row == other else LEAVE)
+            fault = f"the {what} {word!r} is " + ("there twice" if same else f"also {other}'s")
+            yield Fault(file, row, fault, "delete one" if same or row == other else LEAVE)

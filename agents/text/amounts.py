@@ -181,9 +181,9 @@ class Amounts:
         return self.given | self.wrong
 
 
-def share(one: frozenset[float], other: frozenset[float], *, within: float = SAME) -> bool:
+def share(own: frozenset[float], other: frozenset[float], *, within: float = SAME) -> bool:
     """Return whether any amount of one set equals any of the other, up to the relative difference ``within``."""
-    return any(abs(a - b) <= within * max(a, b) for a in one for b in other)
+    return any(abs(a - b) <= within * max(a, b) for a in own for b in other)
 
 
 def stated(value: float, unit: str) -> tuple[float, str]:
@@ -239,7 +239,7 @@ def figures(text: str, coins: Collection[str] = ()) -> tuple[Figure, ...]:
     that also count in small numbers; other nouns count from 1,000.
     """
     plain = _digits(text)
-    found: list[tuple[Figure, int]] = []
+    placed: list[tuple[Figure, int]] = []
     at = 0
     while (match := _AMOUNT.search(plain, at)) is not None:
         value, at = _whole(plain, match)
@@ -253,15 +253,15 @@ def figures(text: str, coins: Collection[str] = ()) -> tuple[Figure, ...]:
         if unit and (_WORTH_BEFORE.search(before) or _WORTH_AFTER.match(after)):
             unit = f"{unit} of value"
         figure = _bounded(value, unit, before, after)
-        if found and (join := _TO.fullmatch(plain, found[-1][1], start)) is not None:
-            first, _ = found[-1]
+        if placed and (join := _TO.fullmatch(plain, placed[-1][1], start)) is not None:
+            first, _ = placed[-1]
             between = join[1] != "and" or "between" in plain[max(0, start - 2 * _REACH) : start]
             if between and (first.unit in {"", unit} or (unit == "" and match["scale"])):
-                found.pop()
+                placed.pop()
                 figure = _range(first, figure, _scale(match["scale"]))
-        found.append((figure, end))
+        placed.append((figure, end))
         at = max(at, end)
-    return tuple(f for f, _ in found if f.unit)
+    return tuple(f for f, _ in placed if f.unit)
 
 
 def _is_round(value: float) -> bool:
@@ -281,10 +281,10 @@ def main_figures(claimed: Iterable[Figure], value: float | None, unit: str) -> t
 
     ``unit``: unit of the stated amount, used if the text does not contain it.
     """
-    found = tuple(claimed)
+    figures_claimed = tuple(claimed)
     if value is None or value <= 0:
-        return found
-    same = tuple(f for f in found if abs(f.value - value) <= SAME * max(f.value, value))
+        return figures_claimed
+    same = tuple(f for f in figures_claimed if abs(f.value - value) <= SAME * max(f.value, value))
     known, _ = _unit(f"1 {fold_han(unit).lower()}", 0, 1, large=True)
     return same or ((_exactly(value, known),) if known else ())
 
@@ -369,8 +369,8 @@ def _of_vague_han(match: re.Match[str]) -> str:
     several, of_several, plain, scale = match.groups()
     if not several and not plain and match[0] == scale:
         return match[0]  # a scale alone is no figure
-    one = prod(_HAN.get(letter, 1.0) for letter in f"{of_several or plain or ''}{scale}")
-    return _about(2 * one, _MOST_OF / 2) if several else _about(one, _MOST_OF)
+    unit = prod(_HAN.get(letter, 1.0) for letter in f"{of_several or plain or ''}{scale}")
+    return _about(2 * unit, _MOST_OF / 2) if several else _about(unit, _MOST_OF)
 
 
 def _of_han(numeral: str) -> float:

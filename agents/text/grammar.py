@@ -174,8 +174,8 @@ class Grammar:
         out = ClaimSense(names)
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
-        said = self._not_said.sub(" ; ", text)
-        out.says = tuple(g for g, p in self._says.items() if p.search(said))
+        statement = self._not_said.sub(" ; ", text)
+        out.says = tuple(g for g, p in self._says.items() if p.search(statement))
         out.groups = self._with_converses(g for g in present if g not in out.negated)
         out.suit = not {"sue", "arrest"}.isdisjoint(present)
         out.account_hack = self._account_hack.search(text) is not None
@@ -199,11 +199,11 @@ class Grammar:
 
     def _with_converses(self, groups: Iterable[str]) -> tuple[str, ...]:
         # One side's purchase is the other's sale: a page may report the deal from either side.
-        found = dict.fromkeys(groups)
+        known = dict.fromkeys(groups)
         for members in self._converses:
-            if not found.keys().isdisjoint(members):
-                found |= dict.fromkeys(members)
-        return tuple(found)
+            if not known.keys().isdisjoint(members):
+                known |= dict.fromkeys(members)
+        return tuple(known)
 
     def denies(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> bool:
         """Return whether a page about the claim's subject denies something. Its texts must be folded (``fold_han``).
@@ -232,8 +232,8 @@ class Grammar:
 
     def says(self, claim: ClaimSense, text: str) -> bool:
         """Return whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
-        said = self._not_said.sub(" ; ", text)
-        return any(self._says[g].search(said) for g in claim.says)
+        statement = self._not_said.sub(" ; ", text)
+        return any(self._says[g].search(statement) for g in claim.says)
 
     def assertion(self, claim: ClaimSense, sentence: str, *, announced: bool = False) -> Assertion:
         """Return the assertion of a sentence (folded, in lower case) with the claim's verb.
@@ -253,8 +253,8 @@ class Grammar:
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
         """Return whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""
-        found = {w if has_cjk(w) else stem(w) for w in claim.topic_words.findall(text)}
-        return len(found & claim.topic) >= least
+        words = {w if has_cjk(w) else stem(w) for w in claim.topic_words.findall(text)}
+        return len(words & claim.topic) >= least
 
     def _cleaned(self, text: str, claim: ClaimSense) -> str:
         text = self._not_denial.sub(" ; ", text)

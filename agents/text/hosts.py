@@ -42,9 +42,9 @@ def path_of(url: str) -> str:
 @lru_cache(maxsize=4096)
 def registrable_domain(host: str) -> str:
     """Return the registrable domain, or the last two labels if the public-suffix list has no match (``.example``)."""
-    found = _suffixes()(host)
-    if found.suffix:
-        return f"{found.domain}.{found.suffix}" if found.domain else host
+    parts = _suffixes()(host)
+    if parts.suffix:
+        return f"{parts.domain}.{parts.suffix}" if parts.domain else host
     labels = [p for p in host.split(".") if p]
     return host if _is_address(host) else ".".join(labels[-2:])
 

@@ -134,7 +134,9 @@ def _language(row: tuple[str, ...], needs: str) -> _Language:
 
 _LANGUAGES = tuple(_language(row, needs) for row, needs in zip(_TABLE, _NEEDS, strict=True))
 _IN_ASCII = tuple(
-    one for one in _LANGUAGES if any(w.isascii() for group in (*one.orders, one.needs, one.alone) for w in group)
+    language
+    for language in _LANGUAGES
+    if any(w.isascii() for group in (*language.orders, language.needs, language.alone) for w in group)
 )
 """The languages that can be written in ASCII."""
 

@@ -62,11 +62,11 @@ class Scope:
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
         """Return the specific subject of a text (in lower case), without names and unspecific words."""
-        found = {stem(w) for w in _EN_WORD.findall(text) if w not in names}
-        found -= self._plain_en
+        words = {stem(w) for w in _EN_WORD.findall(text) if w not in names}
+        words -= self._plain_en
         for run in _ZH_RUN.findall(self._plain_zh.sub(" ", text)):
-            found |= {run[i : i + 2] for i in range(len(run) - 1)}
-        return Target(found)
+            words |= {run[i : i + 2] for i in range(len(run) - 1)}
+        return Target(words)
 
     def without_other_matters(
         self,

@@ -65,13 +65,13 @@ def term(word: str) -> Text:
     """Return a code word as people read it. A word without a Chinese form stays as it is."""
     kind, _, why = word.partition(":")
     plain = kind.replace("_", " ")
-    found = Text(plain, _ZH.get(kind, plain))
-    return joined((found, term(why)), ": ", "：") if why else found
+    named = Text(plain, _ZH.get(kind, plain))
+    return joined((named, term(why)), ": ", "：") if why else named
 
 
 def headings(columns: Iterable[str], language: Language) -> tuple[str, ...]:
     """Return the headings of a table in this language."""
-    return tuple(term(one.replace(" ", "_")).of(language) for one in columns)
+    return tuple(term(column.replace(" ", "_")).of(language) for column in columns)
 
 
 _WORDS = """

@@ -56,8 +56,8 @@ def critique_in(case: Case, reply: Reply | None) -> tuple[CritiqueAnswer, tuple[
     Raises:
         StepFailure: the reply's own failure, or invalid_output.
     """
-    said = critique_answer(reply, case.config.prompts.get("critique"))
-    return said, stances_of(said, shown_references(case), case.as_of)
+    response = critique_answer(reply, case.config.prompts.get("critique"))
+    return response, stances_of(response, shown_references(case), case.as_of)
 
 
 def second_critique_call(
@@ -83,14 +83,14 @@ def candidates_of(case: Case, replies: Replies) -> tuple[Candidate, ...]:
     return tuple(c for reply in replies.all(ConcernedReply) for c in find_candidates(case, reply.claims))
 
 
-def claim_verdict(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:
+def claim_verdict(response: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:
     """Return the critic's verdict on one claim, bounded."""
     # A model may cite a reference that does not exist. A verdict without a valid citation is not enough evidence.
-    cited = tuple(n for n in dict.fromkeys(said.reference_numbers) if n in numbers)
+    cited = tuple(n for n in dict.fromkeys(response.reference_numbers) if n in numbers)
     return ClaimVerdict(
-        claim=one_line(said.claim, 300),
-        verdict=said.verdict if cited else "not_enough_evidence",
-        reliability=clamped(said.reliability, 0.0, 1.0),
+        claim=one_line(response.claim, 300),
+        verdict=response.verdict if cited else "not_enough_evidence",
+        reliability=clamped(response.reliability, 0.0, 1.0),
         reference_numbers=cited,
-        reason=one_line(said.reason, 400),
+        reason=one_line(response.reason, 400),
     )

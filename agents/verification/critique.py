@@ -67,20 +67,22 @@ class CritiqueEvidence:
         better = replies.of(again) if again is not None else None
         # If the second call failed, the first reply counts, with its failed quotes.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
-        said, stances = critique_in(case, reply)
+        response, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
-        claims = tuple(claim_verdict(c, numbers) for c in said.claims[:MAX_CLAIMS])
+        claims = tuple(claim_verdict(c, numbers) for c in response.claims[:MAX_CLAIMS])
         critique = EvidenceCritiqued(
             claims=claims,
             stances=stances,
-            verdict=said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence",
-            contradictions=tuple(one_line(c, 300) for c in said.contradictions[:MAX_CONTRADICTIONS]),
-            timeliness=said.timeliness,
+            verdict=response.verdict if response.verdict in {c.verdict for c in claims} else "not_enough_evidence",
+            contradictions=tuple(one_line(c, 300) for c in response.contradictions[:MAX_CONTRADICTIONS]),
+            timeliness=response.timeliness,
         )
         judged = judge_case(case, critique=critique)
         if (end := same_verdict(case, judged.judgement)) is not None:
             return end
-        concerned = choose_concerned(case, earlier, said.concerned, _supporting(judged)) if is_believed(judged) else ()
+        concerned = (
+            choose_concerned(case, earlier, response.concerned, _supporting(judged)) if is_believed(judged) else ()
+        )
         critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.pages), concerned=concerned)
         return settle_rivals(case, critique, judged, replies)
 

@@ -37,8 +37,8 @@ class RecallMemory:
         reply = only_reply(replies)
         if isinstance(reply, Failure):
             return ContextGathered(entries=(), memory="unavailable")
-        found, least = needed(reply, RecallReply).entries, case.config.memory_min_confidence
-        known = tuple(e for e in found if e.case_id != case.signal_case and e.confidence >= least)
+        entries, least = needed(reply, RecallReply).entries, case.config.memory_min_confidence
+        known = tuple(e for e in entries if e.case_id != case.signal_case and e.confidence >= least)
         return ContextGathered(entries=known, memory="found" if known else "no_match")
 
 

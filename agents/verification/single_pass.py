@@ -58,11 +58,11 @@ class SinglePass:
 
 def _judged(case: Case, replies: Replies) -> Event:
     effects = chosen_effects(case, needed(replies.of(_choice(case)), ModelReply))
-    said = answer(replies.of(_judgement(case, replies, effects)), DraftAnswer)
-    if said.spam and case.triaged is None:
-        return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
-    draft = _draft(case, said.draft())
-    known = case if case.triaged is not None else case_with_draft(case, draft, _stated(said, draft))
+    response = answer(replies.of(_judgement(case, replies, effects)), DraftAnswer)
+    if response.spam and case.triaged is None:
+        return CaseDropped(reason="spam", detail=response.draft().notes or "advertising, or no claim at all")
+    draft = _draft(case, response.draft())
+    known = case if case.triaged is not None else case_with_draft(case, draft, _stated(response, draft))
     searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
     signal = judged_signal(
         known,
@@ -71,15 +71,15 @@ def _judged(case: Case, replies: Replies) -> Event:
         evidence_of_pass(known, replies, searched),
         memory=tuple(m for r in replies.all(RecallReply) for m in r.entries),
         extra_flags=(*skipped_flags((searched,)), *_flags(case, effects, replies)),
-        reason=cite_only(said.draft().notes, None),
+        reason=cite_only(response.draft().notes, None),
     )
     return SignalSynthesized(
         signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
     )
 
 
-def _stated(said: DraftAnswer, draft: Draft) -> StatedClaim | None:
-    return in_closed_words(said.claim.stated(), draft.event_type) if said.claim is not None else None
+def _stated(response: DraftAnswer, draft: Draft) -> StatedClaim | None:
+    return in_closed_words(response.claim.stated(), draft.event_type) if response.claim is not None else None
 
 
 def _choice(case: Case) -> CallModel:
@@ -87,9 +87,9 @@ def _choice(case: Case) -> CallModel:
 
 
 def _judgement(case: Case, replies: Replies, effects: tuple[Effect, ...]) -> CallModel:
-    found = [hit for e in effects if isinstance(r := replies.of(e), SearchReply) for hit in r.results]
+    hits = [hit for e in effects if isinstance(r := replies.of(e), SearchReply) for hit in r.results]
     past = [entry for e in effects if isinstance(r := replies.of(e), RecallReply) for entry in r.entries]
-    usable = [h for h in found if not steers_model(f"{h.title}\n{h.snippet}") and _known(h, case)]
+    usable = [h for h in hits if not steers_model(f"{h.title}\n{h.snippet}") and _known(h, case)]
     parts = (*news_parts(case), *memory_parts(past), *result_parts(usable))
     return ask_model(case, "single_pass_final", parts, predicates=PREDICATE_WORDS)
 
@@ -98,11 +98,11 @@ def _known(hit: SearchResult, case: Case) -> bool:
     return hit.published_at is None or hit.published_at <= case.as_of
 
 
-def _draft(case: Case, said: Draft) -> Draft:
+def _draft(case: Case, response: Draft) -> Draft:
     # Triage's draft is kept if there is one. The second reading may only soften the action to observe.
     if case.triaged is None:
-        return said
-    return replace(case.draft, action="observe" if said.action == "observe" else case.draft.action)
+        return response
+    return replace(case.draft, action="observe" if response.action == "observe" else case.draft.action)
 
 
 def _flags(case: Case, effects: tuple[Effect, ...], replies: Replies) -> tuple[str, ...]:

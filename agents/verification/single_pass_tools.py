@@ -49,8 +49,8 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
 
 def _search(case: Case, provider: str, query: str) -> Search:
     # The pass makes one search per provider: the one for news, whose results are dated.
-    found = search_of(case, provider, query)
-    return replace(found, topic="news") if provider in case.config.search_by_topic else found
+    search = search_of(case, provider, query)
+    return replace(search, topic="news") if provider in case.config.search_by_topic else search
 
 
 def _affordable(case: Case) -> tuple[str, ...]:
@@ -80,9 +80,9 @@ def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutco
     """
     if case.critique is not None and case.critique.stances is not None:
         return judge_case(case)
-    found = replies.all(SearchReply)
-    query = next((r.query for r in found), "")
-    findings = rejudge_findings(case, query=query, answers=[r.results for r in found], searched_at=replies.at)
+    search_replies = replies.all(SearchReply)
+    query = next((r.query for r in search_replies), "")
+    findings = rejudge_findings(case, query=query, answers=[r.results for r in search_replies], searched_at=replies.at)
     return judge_case(case, findings=findings, outcomes=searched, unread=True)
 
 

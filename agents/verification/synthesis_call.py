@@ -17,14 +17,14 @@ MAX_QUOTED = 400
 
 def synthesis_call(case: Case, judged: CaseJudgement) -> CallModel:
     """Return the call for a case whose evidence was judged."""
-    found = judged.judgement
+    judgement = judged.judgement
     known = facts(
-        verdict=found.verdict,
-        lowest=found.low,
-        highest=found.high,
-        cap=found.cap,
-        supporting_sources=found.supporting_sources,
-        independent_sources=found.independent_sources,
+        verdict=judgement.verdict,
+        lowest=judgement.low,
+        highest=judgement.high,
+        cap=judgement.cap,
+        supporting_sources=judgement.supporting_sources,
+        independent_sources=judgement.independent_sources,
         sentiment=_moods(judged.findings),
         draft=_figures(case.draft),
         **tool_facts(case),
@@ -34,8 +34,8 @@ def synthesis_call(case: Case, judged: CaseJudgement) -> CallModel:
         case,
         "synthesize",
         (*news_parts(case), *stated_claim(case), *keyword_parts(case), known, *memories, *_quotes(judged.pages)),
-        lowest=f"{found.low:+.2f}",
-        highest=f"{found.high:+.2f}",
+        lowest=f"{judgement.low:+.2f}",
+        highest=f"{judgement.high:+.2f}",
     )
 
 
@@ -45,7 +45,7 @@ def _quotes(pages: tuple[CheckedPage, ...]) -> tuple[Part, ...]:
     return tuple(
         Untrusted(
             f"quote {page.reference.reference_number}, {page.stance}",
-            bounded((page.said.quote if page.quoted and page.said else None) or page.reference.title, MAX_QUOTED),
+            bounded((page.reading.quote if page.quoted and page.reading else None) or page.reference.title, MAX_QUOTED),
         )
         for page in related
     )

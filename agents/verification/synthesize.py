@@ -34,31 +34,31 @@ class SynthesizeSignal:
 
     def tell(self, case: Case, replies: Replies) -> Event:
         judged = judge_case(case)
-        said = answer(only_reply(replies), SynthesisAnswer) if judged.why is None else None
+        response = answer(only_reply(replies), SynthesisAnswer) if judged.why is None else None
         signal = judged_signal(
             case,
             replies,
-            case.draft if said is None else _final_draft(case.draft, said, judged.findings),
+            case.draft if response is None else _final_draft(case.draft, response, judged.findings),
             judged,
-            chosen=said.adjustment if said is not None and case.config.synthesis_choice == "model" else None,
+            chosen=response.adjustment if response is not None and case.config.synthesis_choice == "model" else None,
             memory=case.context.entries if case.context else (),
-            extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *_flags(said)),
-            reason="" if said is None else cite_only(one_line(said.reason, 400), judged.findings),
+            extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *_flags(response)),
+            reason="" if response is None else cite_only(one_line(response.reason, 400), judged.findings),
         )
         return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
 
 
-def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None) -> Draft:
-    turned = (said.direction, draft.direction) in _OPPOSITE
+def _final_draft(draft: Draft, response: SynthesisAnswer, findings: Findings | None) -> Draft:
+    turned = (response.direction, draft.direction) in _OPPOSITE
     return replace(
         draft,
-        summary=_cited_line(said.summary, findings) or draft.summary,
-        summary_zh=_cited_line(said.summary_zh, findings) or draft.summary_zh,
-        summary_en=_cited_line(said.summary_en, findings) or draft.summary_en,
-        action="observe" if said.action == "observe" or turned else draft.action,
-        direction=said.direction if turned else draft.direction,
-        strength=said.strength,
-        timeframe=said.timeframe,
+        summary=_cited_line(response.summary, findings) or draft.summary,
+        summary_zh=_cited_line(response.summary_zh, findings) or draft.summary_zh,
+        summary_en=_cited_line(response.summary_en, findings) or draft.summary_en,
+        action="observe" if response.action == "observe" or turned else draft.action,
+        direction=response.direction if turned else draft.direction,
+        strength=response.strength,
+        timeframe=response.timeframe,
     )
 
 
@@ -66,8 +66,8 @@ def _cited_line(text: str | None, findings: Findings | None) -> str:
     return cite_only(one_line(text or "", 300), findings)
 
 
-def _flags(said: SynthesisAnswer | None) -> tuple[str, ...]:
-    return tuple(f for f in said.risk_flags if f in SYNTHESIS_FLAGS) if said is not None else ()
+def _flags(response: SynthesisAnswer | None) -> tuple[str, ...]:
+    return tuple(f for f in response.risk_flags if f in SYNTHESIS_FLAGS) if response is not None else ()
 
 
 STEP = SynthesizeSignal()

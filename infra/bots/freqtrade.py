@@ -61,35 +61,35 @@ class Freqtrade:
 
     async def check(self) -> None:
         """Raise ConfigError with everything that freqtrade's configuration has to change."""
-        found = await self._read("show_config")
-        if not isinstance(found, dict) or "state" not in found:
+        config = await self._read("show_config")
+        if not isinstance(config, dict) or "state" not in config:
             raise ConfigError(
-                f"freqtrade at {self._url} refuses ({_words(found)}): correct username or {self._bot.secret_setting}"
+                f"freqtrade at {self._url} refuses ({_words(config)}): correct username or {self._bot.secret_setting}"
             )
-        if wrong := [text for text, is_wrong in self._findings(found).items() if is_wrong]:
+        if wrong := [text for text, is_wrong in self._findings(config).items() if is_wrong]:
             raise ConfigError(f"freqtrade at {self._url} is not ready: {'; '.join(wrong)}")
 
-    def _findings(self, found: Mapping[str, Any]) -> dict[str, bool]:
-        trades = float(found.get("max_open_trades") or 0)  # inf, or -1 without a limit
+    def _findings(self, config: Mapping[str, Any]) -> dict[str, bool]:
+        trades = float(config.get("max_open_trades") or 0)  # inf, or -1 without a limit
         return {
             'it trades real money; set "dry_run": true there, or mode = "live" here': (
-                self._bot.mode == "paper" and found.get("dry_run") is not True
+                self._bot.mode == "paper" and config.get("dry_run") is not True
             ),
             'it is in dry run; set "dry_run": false there, or mode = "paper" here': (
-                self._bot.mode == "live" and found.get("dry_run") is not False
+                self._bot.mode == "live" and config.get("dry_run") is not False
             ),
-            'forced entries are off; set "force_entry_enable": true': found.get("force_entry_enable") is not True,
+            'forced entries are off; set "force_entry_enable": true': config.get("force_entry_enable") is not True,
             "position_adjustment_enable is on, so an entry could be made larger; turn it off in its strategy": (
-                found.get("position_adjustment_enable") is not False
+                config.get("position_adjustment_enable") is not False
             ),
             # Paused, as by stop_entries, it still exits.
-            f"its state is {found['state']!r:.20}; start it with POST /api/v1/start": found["state"]
+            f"its state is {config['state']!r:.20}; start it with POST /api/v1/start": config["state"]
             not in ("running", "paused"),
             f"max_open_trades is {trades:g}, below open_positions {self._bot.limits.open_positions}; make them agree": (
                 0 <= trades < self._bot.limits.open_positions
             ),
             'it cannot go short (spot); write sides = ["long"]': (
-                "short" in self._bot.sides and found.get("short_allowed") is not True
+                "short" in self._bot.sides and config.get("short_allowed") is not True
             ),
         }
 
@@ -99,7 +99,7 @@ class Freqtrade:
         # Read after the open ones: what closes in between is in both, and the later reading counts.
         closed = await self._read(f"trades?limit={_CLOSED_READ}&order_by_id=false")
         trades = [*_list(opened), *_list(closed.get("trades") if isinstance(closed, dict) else closed)]
-        return {one.reference: one for one in map(_position, trades) if one is not None}
+        return {position.reference: position for position in map(_position, trades) if position is not None}
 
     async def perform(self, order: Order) -> Result:
         return await (self._enter(order) if order.intent == "enter" else self._exit(order))
@@ -170,17 +170,17 @@ def _position(trade: Any) -> RemotePosition | None:
     )
 
 
-def _list(found: Any) -> list[Any]:
-    if not isinstance(found, list):
-        raise TransientError(f"freqtrade's trades cannot be read: {_words(found)}")
-    return found
+def _list(trades: Any) -> list[Any]:
+    if not isinstance(trades, list):
+        raise TransientError(f"freqtrade's trades cannot be read: {_words(trades)}")
+    return trades
 
 
 def _words(answer: Any) -> str:
     """Return freqtrade's own words."""
-    said = (
+    detail = (
         answer
         if not isinstance(answer, dict)
         else next((answer[name] for name in ("error", "detail", "status", "result") if name in answer), answer)
     )
-    return quoted(str(said), 200)
+    return quoted(str(detail), 200)

@@ -150,22 +150,22 @@ class _ChatAdapter:
         status, channel = response.status_code, self._channel
         reply = channel.read(_body(response))
         words = redacted(quoted(reply.words if reply else response.text, 200))
-        said = f"{self.name} returned {status} ({words})" if words else f"{self.name} returned {status}"
+        reason = f"{self.name} returned {status} ({words})" if words else f"{self.name} returned {status}"
         if (status == 204 and reply is None) or (status < 300 and reply is not None and reply.done):
             return Result(outcome="delivered", remote_id=reply.remote_id if reply else None)
         asked = retry_after_s(response.headers, datetime.now(UTC))
         code = status if reply is None or not reply.code else reply.code
         if {status, code} & channel.throttled or (status == 503 and asked) or (reply and _WAIT.search(reply.words)):
             wait = reply.wait_s if reply and reply.wait_s is not None else asked
-            return Result(outcome="throttled", reason=said, wait_s=channel.silence_s if wait is None else wait)
+            return Result(outcome="throttled", reason=reason, wait_s=channel.silence_s if wait is None else wait)
         if reply is None and 400 <= status < 500 and status not in {408, 413}:
             # A page of a proxy or a guard on the way, which may let the next request through.
-            return Result(outcome="throttled", reason=said, wait_s=channel.silence_s)
+            return Result(outcome="throttled", reason=reason, wait_s=channel.silence_s)
         if {status, code} & channel.stops:
             return Result(outcome="disabled", reason=self._refusal(status, words))
         if status >= 500 or status == 408 or (status < 300 and reply is None):
-            return Result(outcome="unknown", reason=said)
-        return Result(outcome="refused", reason=said)
+            return Result(outcome="unknown", reason=reason)
+        return Result(outcome="refused", reason=reason)
 
     def _refusal(self, status: int, words: str) -> str:
         more = " and to" if self._channel.needs_to else ""
@@ -227,7 +227,7 @@ class _MailAdapter:
             if service:
                 return Result(outcome="delivered")
         reason = redacted(f"mail was not sent ({quoted('; '.join(words)) or 'no reason given'})")
-        code = int(found[1]) if (found := re.search(r"\((\d{3}), b", reason)) else 0
+        code = int(match[1]) if (match := re.search(r"\((\d{3}), b", reason)) else 0
         if re.search(r"Errno (?:111|101|113|-2|-3)\b", reason) or 400 <= code < 500:
             return Result(outcome="throttled", reason=reason, wait_s=60.0)
         if code in _NO_MAILBOX:

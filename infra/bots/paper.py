@@ -57,8 +57,8 @@ class ExchangePrices:
         self._exchanges = tuple(exchanges)
 
     async def price(self, instrument: str, at: datetime, *, buys: bool) -> float | str:
-        found, why, _ = await self._top(instrument)
-        return why if found is None else found[1 if buys else 0]
+        top, why, _ = await self._top(instrument)
+        return why if top is None else top[1 if buys else 0]
 
     async def check(self, instrument: str) -> None:
         """Ask for the instrument's price.
@@ -66,10 +66,10 @@ class ExchangePrices:
         Raises:
             ConfigError: no exchange has its market. TransientError: an exchange that may have it does not respond.
         """
-        found, why, failed = await self._top(instrument)
-        if found is None and failed:
+        top, why, failed = await self._top(instrument)
+        if top is None and failed:
             raise TransientError(f"no price of {instrument} now ({why})", kind="unavailable")
-        if found is None:
+        if top is None:
             raise ConfigError(f"{instrument} has no price ({why}); correct it or leave it out")
 
     async def _top(self, instrument: str) -> tuple[tuple[float, float] | None, str, bool]:
@@ -88,8 +88,8 @@ class ExchangePrices:
         return None, "; ".join(why), failed
 
     async def mark(self, instrument: str, at: datetime, *, buys: bool) -> Mark | str:
-        found = await self.price(instrument, at, buys=buys)
-        return found if isinstance(found, str) else Mark(found, at)
+        price = await self.price(instrument, at, buys=buys)
+        return price if isinstance(price, str) else Mark(price, at)
 
     async def close(self) -> None:
         for exchange in self._exchanges:
@@ -188,7 +188,7 @@ class Paper:
             ConfigError: an instrument of the map names no market.
         """
         try:
-            self._instruments = [market_symbol(one) for one in bot.map.values()]
+            self._instruments = [market_symbol(instrument) for instrument in bot.map.values()]
         except ConfigError as exc:
             raise ConfigError(f"[{bot.name}] map: {exc}; on paper it needs one") from exc
         self._prices, self._fee, self._name = prices, bot.fee_bps / 10_000, bot.name
@@ -209,14 +209,14 @@ class Paper:
         """Fill the order. Without a price an entry is refused, and an exit waits for one."""
         buys = (order.intent == "enter") == (order.side == "long")
         try:
-            found = await self._prices.price(order.instrument, order.at, buys=buys)
+            price = await self._prices.price(order.instrument, order.at, buys=buys)
         except (ConfigError, TransientError, PermanentError) as exc:
-            found = quoted(exc)
-        if not isinstance(found, str):
-            return Result(outcome="delivered", reason="filled on paper", price=found, fee=self._fee)
+            price = quoted(exc)
+        if not isinstance(price, str):
+            return Result(outcome="delivered", reason="filled on paper", price=price, fee=self._fee)
         if order.intent == "enter":
-            return Result(outcome="refused", reason=f"no fill: {found}")
-        return Result(outcome="throttled", reason=f"no fill yet: {found}", wait_s=WAIT_S)
+            return Result(outcome="refused", reason=f"no fill: {price}")
+        return Result(outcome="throttled", reason=f"no fill yet: {price}", wait_s=WAIT_S)
 
     async def close(self) -> None:
         await self._prices.close()
@@ -255,12 +255,14 @@ def paper_book(
             planned.setdefault(record.id, record)
         elif isinstance(record, Settled) and record.delivery in planned:
             fills[record.delivery] = record
-    filled = {id: one for id, one in fills.items() if one.outcome == "delivered" and one.price is not None}
-    exits = {one.entry: one for one in planned.values() if one.intent == "exit" and one.id in filled}
+    filled = {id: fill for id, fill in fills.items() if fill.outcome == "delivered" and fill.price is not None}
+    exits = {
+        delivery.entry: delivery for delivery in planned.values() if delivery.intent == "exit" and delivery.id in filled
+    }
     return [
-        _trade(one, filled[one.id], exits.get(one.id), filled, marks or {})
-        for one in planned.values()
-        if one.intent == "enter" and one.id in filled
+        _trade(delivery, filled[delivery.id], exits.get(delivery.id), filled, marks or {})
+        for delivery in planned.values()
+        if delivery.intent == "enter" and delivery.id in filled
     ]
 
 

@@ -170,14 +170,14 @@ class WebhookAdapter:
         if not self._bot.refused_if:
             return Result(outcome="delivered", reason=words)
         try:
-            said = json.loads(response.content)
+            body = json.loads(response.content)
         except (ValueError, RecursionError):
             return Result(
                 outcome="unknown", reason=f"{words} is not JSON, so it is unknown whether the order was refused"
             )
         for path, value in self._bot.refused_if.items():
-            found = _at(said, path)
-            if type(found) is type(value) and found == value:
+            actual = _at(body, path)
+            if type(actual) is type(value) and actual == value:
                 return Result(outcome="refused", reason=words)
         return Result(outcome="delivered", reason=words)
 
@@ -205,10 +205,10 @@ def _keys_of(bot: BotDefinition, secrets: tuple[str, ...]) -> tuple[Webhook, ...
         f"{bot.secret_setting} does not hold one secret, or two separated by a comma: a secret is whsec_ and the base64 of "
         "24 to 64 bytes"
     )
-    if len(secrets) > 2 or not all(one.startswith("whsec_") for one in secrets):
+    if len(secrets) > 2 or not all(secret.startswith("whsec_") for secret in secrets):
         raise wrong
     try:  # the library takes anything for base64
-        keys = [base64.b64decode(one.removeprefix("whsec_"), validate=True) for one in secrets]
+        keys = [base64.b64decode(secret.removeprefix("whsec_"), validate=True) for secret in secrets]
     except ValueError:
         raise wrong from None
     if not all(24 <= len(key) <= 64 for key in keys):
@@ -248,18 +248,18 @@ def _check_template(bot: BotDefinition) -> bool:
 
 def _filled(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, dict):
-        return {name: _filled(one, values) for name, one in template.items()}
+        return {name: _filled(part, values) for name, part in template.items()}
     if isinstance(template, list):
-        return [_filled(one, values) for one in template]
+        return [_filled(part, values) for part in template]
     if not isinstance(template, str):
         return template
     if (whole := _FIELD.fullmatch(template)) is not None:
         return values[whole[1]]
     # One pass: a value that contains braces is not a template.
-    return _FIELD.sub(lambda found: str(values[found[1]]), template)
+    return _FIELD.sub(lambda match: str(values[match[1]]), template)
 
 
-def _at(said: Any, path: str) -> Any:
+def _at(value: Any, path: str) -> Any:
     for name in path.split("."):
-        said = said.get(name) if isinstance(said, dict) else None
-    return said
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

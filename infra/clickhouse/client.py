@@ -154,8 +154,8 @@ def connect(
 
     ``settings`` are ClickHouse settings that apply to every statement. ``cluster``: see :meth:`ClickHouse.define`.
     """
-    found = parse_url(address) if isinstance(address, str) else address
-    return ClickHouse(found, database=database, settings=dict(settings or {}), cluster=cluster)
+    place = parse_url(address) if isinstance(address, str) else address
+    return ClickHouse(place, database=database, settings=dict(settings or {}), cluster=cluster)
 
 
 class ClickHouse:
@@ -181,8 +181,8 @@ class ClickHouse:
     ) -> Result:
         """Run a query. The engine binds ``parameters`` to ``{name:Type}``; they are never inserted into the text."""
         async with self._errors(sql) as client:
-            found = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
-            return Result(tuple(found.column_names), [tuple(row) for row in found.result_rows])
+            result = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
+            return Result(tuple(result.column_names), [tuple(row) for row in result.result_rows])
 
     async def raw(self, sql: str, parameters: Mapping[str, Any] | None = None, *, shape: str) -> bytes:
         """Run a query and return its result in one of ClickHouse's formats (``shape``), such as ``RowBinary``."""
@@ -286,20 +286,20 @@ class ClickHouse:
 
     def _translate(self, exc: Exception, statement: str) -> NoReturn:
         code = exc.code if isinstance(exc, Error) else None
-        said = str(exc).strip() or type(exc).__name__
+        detail = str(exc).strip() or type(exc).__name__
         if code in _AUTH:
             raise PermanentError(
-                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})", kind="auth"
+                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({detail})", kind="auth"
             ) from exc
         if code in _MISSING:
             raise PermanentError(
-                f"ClickHouse has no such table or database, run the migrations first (`newsproof up` does): {said}"
+                f"ClickHouse has no such table or database, run the migrations first (`newsproof up` does): {detail}"
             ) from exc
         if code in _TRANSIENT:
-            raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {said}") from exc
-        if code is None and (isinstance(exc, OperationalError | OSError | TimeoutError) or _GATEWAY.search(said)):
+            raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {detail}") from exc
+        if code is None and (isinstance(exc, OperationalError | OSError | TimeoutError) or _GATEWAY.search(detail)):
             raise TransientError(
-                f"ClickHouse at {self.address!r} does not respond: check that it runs and CLICKHOUSE_URL ({said})",
+                f"ClickHouse at {self.address!r} does not respond: check that it runs and CLICKHOUSE_URL ({detail})",
                 kind="timeout" if isinstance(exc, TimeoutError) else "network",
             ) from exc
         if (
@@ -308,16 +308,16 @@ class ClickHouse:
             and (isinstance(exc, DataError) or not isinstance(exc, Error))
         ):
             raise ContractError(
-                f"{statement}: a row does not fit its table, correct the mapping or dead-letter it: {said}",
+                f"{statement}: a row does not fit its table, correct the mapping or dead-letter it: {detail}",
                 reason="bad_row",
             ) from exc
-        raise PermanentError(f"ClickHouse refuses the statement, correct it: {said}") from exc
+        raise PermanentError(f"ClickHouse refuses the statement, correct it: {detail}") from exc
 
 
 def engine_words(exc: PermanentError) -> str:
     """Return the engine's own message about a statement that it refused, with its suggestions ("Maybe you meant …")."""
-    said = str(exc)
-    return said.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip() or said
+    message = str(exc)
+    return message.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip() or message
 
 
 def _reach_without_proxy(host: str) -> None:
@@ -357,11 +357,11 @@ def on_cluster(sql: str, cluster: str) -> str:
     """
     if re.match(r"\s*INSERT\s", sql, re.IGNORECASE):
         return sql
-    found = _EXCHANGE.match(sql) or _OBJECT.match(sql)
-    if found is None:
+    match = _EXCHANGE.match(sql) or _OBJECT.match(sql)
+    if match is None:
         raise ConfigError(f"CLICKHOUSE_CLUSTER: unknown form of a definition, extend on_cluster for it: {sql[:80]}")
-    body = _ENGINE.sub("ENGINE = Replicated", sql[found.end() :])
+    body = _ENGINE.sub("ENGINE = Replicated", sql[match.end() :])
     body = _WINDOW.sub(
         rf"replicated_deduplication_window = \1, replicated_deduplication_window_seconds = {_DEDUPLICATION_S}", body
     )
-    return f"{found.group()} ON CLUSTER `{cluster}`{body}"
+    return f"{match.group()} ON CLUSTER `{cluster}`{body}"

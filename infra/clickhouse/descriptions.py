@@ -43,7 +43,7 @@ class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of equal columns: the column of ``of``, the column of ``to``."""
-        return [(left, right or left) for left, _, right in (one.partition("=") for one in self.on)]
+        return [(left, right or left) for left, _, right in (columns.partition("=") for columns in self.on)]
 
 
 class Descriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,11 +60,11 @@ class Descriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def of_column(self, table: str, column: str) -> str:
         """Return the description of a column, "" if there is none."""
-        found = self.tables.get(table)
-        while found is not None:
-            if column in found.columns:
-                return found.columns[column]
-            found = self.tables.get(found.inherits)
+        entry = self.tables.get(table)
+        while entry is not None:
+            if column in entry.columns:
+                return entry.columns[column]
+            entry = self.tables.get(entry.inherits)
         return self.columns.get(column, "")
 
 

@@ -67,17 +67,17 @@ def _read(lines: Sequence[bytes], cut: bool, zone: tzinfo) -> FirstRows:
     if len(lines) < _HEAD:
         return FirstRows((), (), [], cut)  # the statement has no result
     try:
-        names, types, *rows = [_line(one) for one in lines]
+        names, types, *rows = [_line(line) for line in lines]
     except ValueError as exc:  # ClickHouse reports a failure in the middle of a result within the body
-        said = lines[-1].decode("utf-8", "replace")[:1000]
-        raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
+        message = lines[-1].decode("utf-8", "replace")[:1000]
+        raise PermanentError(f"the query broke off: {message}; ask for less, or correct it") from exc
     cells = [[_cell(kind, value, zone) for kind, value in zip(types, row, strict=True)] for row in rows]
     return FirstRows(tuple(names), tuple(types), cells, cut)
 
 
 def _line(line: bytes) -> list[Any]:
-    found: list[Any] = json.loads(line.decode("utf-8", "replace"), parse_float=_Digits)
-    return found
+    values: list[Any] = json.loads(line.decode("utf-8", "replace"), parse_float=_Digits)
+    return values
 
 
 class _Digits(str):
@@ -107,9 +107,9 @@ def _plain(kind: str, value: Any) -> Any:
             exact = "Decimal" not in kind or sum(c.isdigit() for c in value) <= _SAFE_DIGITS
             return float(value) if exact else str(value)
         case list():
-            return [_plain(kind, one) for one in value]
+            return [_plain(kind, item) for item in value]
         case dict():
-            return {name: _plain(kind, one) for name, one in value.items()}
+            return {name: _plain(kind, item) for name, item in value.items()}
         case _:
             return value
 

@@ -143,7 +143,7 @@ LIMIT 1 BY signal_id
 """
 
 
-class FoundSignals(Free):
+class SignalLookup(Free):
     """Port for ``FindSignals``. Free of charge. ``mode`` is the provider mode of the installation it reads from.
 
     For each signal it returns the newest revision emitted strictly before ``as_of``. The signals were decided within
@@ -161,8 +161,8 @@ class FoundSignals(Free):
 
     async def perform(self, effect: FindSignals) -> Answer:
         """Return the signals, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""
-        found = await (self._naming if effect.names else self._turns).ask(lambda: self._find(effect))
-        reply = found if isinstance(found, Failure) else SignalsReply(signals=found)
+        signals = await (self._naming if effect.names else self._turns).ask(lambda: self._find(effect))
+        reply = signals if isinstance(signals, Failure) else SignalsReply(signals=signals)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="local")
 
     async def close(self) -> None:
@@ -183,38 +183,38 @@ class FoundSignals(Free):
         patterns = {f"name{n}": _pattern(spellings) for n, spellings in enumerate(names)}
         hits = ", ".join(f"match(words, {{{key}:String}})" for key in patterns)
         asking = _NAMING.replace("HITS", hits).replace("NEAR", _NEAR) if names else _NEWEST
-        spellings = [one for spelled in names for one in spelled]
+        spellings = [spelling for spelled in names for spelling in spelled]
         wanted = {"count": len(names), "spellings": spellings, "tickers": _tickers(names)}
-        found = await self._candidates(asking, {**asked, **patterns, **wanted}, limit)
-        if not found:
+        matches = await self._candidates(asking, {**asked, **patterns, **wanted}, limit)
+        if not matches:
             return ()
-        rows = (await self._client.query(_SAID, {**asked, "signals": list(found)})).dicts()
+        rows = (await self._client.query(_SAID, {**asked, "signals": list(matches)})).dicts()
         rows = [row for row in rows if not effect.verdicts or row["verdict"] in effect.verdicts]
-        rows = _about(rows, names, found) if names else rows
+        rows = _about(rows, names, matches) if names else rows
         rows.sort(key=lambda row: row["signal_id"])
-        rows.sort(key=lambda row: (len(found[row["signal_id"]]), row["decided_at"]), reverse=True)
-        matched = {signal: tuple(names[i - 1][0] for i in held) for signal, held in found.items()}
+        rows.sort(key=lambda row: (len(matches[row["signal_id"]]), row["decided_at"]), reverse=True)
+        matched = {signal: tuple(names[i - 1][0] for i in held) for signal, held in matches.items()}
         return tuple(_signal(number, row, matched[row["signal_id"]]) for number, row in enumerate(rows, start=1))
 
     async def _candidates(self, asking: str, asked: dict[str, Any], limit: int) -> dict[str, list[int]]:
         rows = limit * REVISIONS
         while True:
-            found = (await self._client.query(asking, {**asked, "rows": rows})).rows
+            rows_found = (await self._client.query(asking, {**asked, "rows": rows})).rows
             signals: dict[str, list[int]] = {}
-            for signal_id, matched in found:
+            for signal_id, matched in rows_found:
                 signals.setdefault(signal_id, matched)
-            if len(signals) >= limit or len(found) < rows:
+            if len(signals) >= limit or len(rows_found) < rows:
                 return dict(list(signals.items())[:limit])
             rows *= 10
 
 
 def _about(
-    rows: list[dict[str, Any]], names: tuple[tuple[str, ...], ...], found: dict[str, list[int]]
+    rows: list[dict[str, Any]], names: tuple[tuple[str, ...], ...], matches: dict[str, list[int]]
 ) -> list[dict[str, Any]]:
     """Return the rows without those that merely name an asset which others are about."""
     named = {row["signal_id"]: _named_assets(row["asset"], names) for row in rows}
     known = frozenset[int]().union(*named.values())
-    return [row for row in rows if named[row["signal_id"]] or not known.issuperset(found[row["signal_id"]])]
+    return [row for row in rows if named[row["signal_id"]] or not known.issuperset(matches[row["signal_id"]])]
 
 
 def _named_assets(asset: str, names: tuple[tuple[str, ...], ...]) -> frozenset[int]:
@@ -222,7 +222,7 @@ def _named_assets(asset: str, names: tuple[tuple[str, ...], ...]) -> frozenset[i
 
 
 def _tickers(names: tuple[tuple[str, ...], ...]) -> list[str]:
-    return [one.upper().lstrip("$") for spelled in names for one in spelled]
+    return [spelling.upper().lstrip("$") for spelled in names for spelling in spelled]
 
 
 def _pattern(spellings: tuple[str, ...]) -> str:
@@ -266,8 +266,8 @@ def _signal(number: int, row: dict[str, Any], matched: tuple[str, ...]) -> Found
 
 
 def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
-    told = [e for e in evidence if e["stance"] in _TOLD]
-    told.sort(key=lambda e: (not e["quote"], not e["official"], _TOLD.index(e["stance"])))
+    quoted_pages = [e for e in evidence if e["stance"] in _TOLD]
+    quoted_pages.sort(key=lambda e: (not e["quote"], not e["official"], _TOLD.index(e["stance"])))
     return tuple(
         FoundPage(
             url=e["url"],
@@ -275,7 +275,7 @@ def _pages(evidence: list[dict[str, Any]]) -> tuple[FoundPage, ...]:
             quote=(e["quote"] or "")[:MAX_QUOTE_CHARACTERS],
             official=bool(e["official"]),
         )
-        for e in told[:MAX_PAGES]
+        for e in quoted_pages[:MAX_PAGES]
     )
 
 
@@ -298,7 +298,7 @@ LIMIT 1
 """
 
 
-class FoundBriefs(Free):
+class BriefLookup(Free):
     """Port for ``FindBrief``. Free of charge. ``mode`` is the provider mode of the installation it reads from."""
 
     provider = "clickhouse"
@@ -310,8 +310,8 @@ class FoundBriefs(Free):
 
     async def perform(self, effect: FindBrief) -> Answer:
         """Return the brief, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""
-        found = await self._turns.ask(lambda: self._find(effect))
-        reply = found if isinstance(found, Failure) else BriefReply(brief=found[0] if found else None)
+        briefs = await self._turns.ask(lambda: self._find(effect))
+        reply = briefs if isinstance(briefs, Failure) else BriefReply(brief=briefs[0] if briefs else None)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="local")
 
     async def close(self) -> None:

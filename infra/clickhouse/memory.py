@@ -149,10 +149,15 @@ class ClickHouseMemory:
         the signal is not in the table (yet), the entry keeps its own judgement. The outcome is that of the longest
         horizon that had ended.
         """
-        said, outcome = self._copy.revision_of(row.signal_id, as_of_ms), self._copy.outcome_of(row.case_id, as_of_ms)
-        if said is not None and not said.stage:
+        revision, outcome = (
+            self._copy.revision_of(row.signal_id, as_of_ms),
+            self._copy.outcome_of(row.case_id, as_of_ms),
+        )
+        if revision is not None and not revision.stage:
             return None
-        verdict, confidence = (row.verdict, row.confidence) if said is None else (said.verdict, said.confidence)
+        verdict, confidence = (
+            (row.verdict, row.confidence) if revision is None else (revision.verdict, revision.confidence)
+        )
         return MemoryEntry(
             case_id=row.case_id,
             summary=row.summary,
@@ -164,7 +169,7 @@ class ClickHouseMemory:
             decided_at=_EPOCH + timedelta(milliseconds=row.decided_ms),
             signal_id=row.signal_id,
             verdict=verdict or None,
-            withdrawn=None if said is None else _WITHDRAWN.get(said.stage),
+            withdrawn=None if revision is None else _WITHDRAWN.get(revision.stage),
             outcome=None if outcome is None else f"{outcome.gain:+.1%} after {outcome.horizon_s / 3600:g} h",
         )
 

@@ -211,11 +211,11 @@ class MemoryCopy:
         # after them, so no recall sees a case without its judgements.
         tables = (*(self._memories[model] for model in models), self._revisions, self._outcomes)
         news = [await self._news_of(t, parts.get(t.name)) for t in tables if t.is_behind(parts.get(t.name))]
-        for one in reversed(news):
-            for first in range(0, len(one.rows), ROWS_AT_ONCE):
-                one.table.take(one.into, one.rows[first : first + ROWS_AT_ONCE])
+        for update in reversed(news):
+            for first in range(0, len(update.rows), ROWS_AT_ONCE):
+                update.table.take(update.into, update.rows[first : first + ROWS_AT_ONCE])
                 await asyncio.sleep(0)
-            one.table.held, one.table.uuid, one.table.seen = one.into, one.uuid, one.seen
+            update.table.held, update.table.uuid, update.table.seen = update.into, update.uuid, update.seen
         self._read_at |= dict.fromkeys(models, began)
 
     async def _news_of(self, table: _Table, there: tuple[str, set[str]] | None) -> _News:
@@ -233,19 +233,19 @@ class MemoryCopy:
 
 
 def _take_memories(entries: Entries, rows: Sequence[Any]) -> None:
-    said = [MemoryRow._make(row[1:11]) for row in rows]
-    entries.add(said, [row[11][: entries.dimensions] for row in rows], [row[12] for row in rows])
+    memories = [MemoryRow._make(row[1:11]) for row in rows]
+    entries.add(memories, [row[11][: entries.dimensions] for row in rows], [row[12] for row in rows])
 
 
 def _take_revisions(revisions: dict[str, tuple[Revision, ...]], rows: Sequence[Any]) -> None:
     for row in rows:
-        held, one = revisions.get(row[1], ()), Revision._make(row[2:])
-        if all(r.revision != one.revision for r in held):
-            revisions[row[1]] = (*held, one)
+        held, revision = revisions.get(row[1], ()), Revision._make(row[2:])
+        if all(r.revision != revision.revision for r in held):
+            revisions[row[1]] = (*held, revision)
 
 
 def _take_outcomes(outcomes: dict[str, tuple[Outcome, ...]], rows: Sequence[Any]) -> None:
     for row in rows:
-        held, one = outcomes.get(row[1], ()), Outcome._make(row[2:])
-        if one not in held:
-            outcomes[row[1]] = (*held, one)
+        held, outcome = outcomes.get(row[1], ()), Outcome._make(row[2:])
+        if outcome not in held:
+            outcomes[row[1]] = (*held, outcome)

@@ -74,10 +74,10 @@ class Entries:
         if len(vector) != self.dimensions or not len(held):
             return
         similarity = self._cosines(held, vector)
-        found = np.flatnonzero((similarity >= min(floor, near)) & (held["decided"] < before_ms))
-        some, like = held[found], similarity[found]
+        near_rows = np.flatnonzero((similarity >= min(floor, near)) & (held["decided"] < before_ms))
+        some, like = held[near_rows], similarity[near_rows]
         for n in np.lexsort((some["id"], some["offset"], -some["decided"], -like)):
-            row = self.rows[found[n]]
+            row = self.rows[near_rows[n]]
             same = (row.asset == asset and asset != "") or not set(keywords).isdisjoint(row.keywords)
             if like[n] >= (near if same else floor):
                 yield row, float(like[n])
@@ -87,8 +87,8 @@ class Entries:
     ) -> Iterator[tuple[MemoryRow, float]]:
         """Yield the entries of this time about ``asset``, or whose summary matches, with their cosine; newest first."""
         held = self._held[: len(self.rows)]
-        found = np.flatnonzero((held["decided"] >= since_ms) & (held["decided"] < before_ms))
-        for n in found[np.lexsort((held["id"][found], -held["decided"][found]))]:
+        matching = np.flatnonzero((held["decided"] >= since_ms) & (held["decided"] < before_ms))
+        for n in matching[np.lexsort((held["id"][matching], -held["decided"][matching]))]:
             row = self.rows[n]
             if (row.asset == asset and asset != "") or named.search(row.summary):
                 like = self._cosines(held[n : n + 1], vector)[0] if len(vector) == self.dimensions else 0.0

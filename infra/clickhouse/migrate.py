@@ -56,13 +56,13 @@ def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
         ConfigError: a file name is invalid, a number is out of order, or a statement is not idempotent.
     """
     replacing: set[str] = set()
-    found = tuple(_read(path, replacing) for path in sorted(directory.glob("*.sql")))
-    for expected, migration in enumerate(found, start=1):
+    migrations = tuple(_read(path, replacing) for path in sorted(directory.glob("*.sql")))
+    for expected, migration in enumerate(migrations, start=1):
         if migration.number != expected:
             raise ConfigError(
                 f"migration {migration.name}: its number must be m{expected:03d}, without gaps; rename it"
             )
-    return found
+    return migrations
 
 
 def _read(path: Path, replacing: set[str]) -> Migration:
@@ -123,8 +123,8 @@ async def _create_database(client: ClickHouse) -> None:
 
 
 async def _applied(client: ClickHouse) -> list[tuple[int, str, str]]:
-    found = await client.query("SELECT number, name, toString(checksum) FROM migrations FINAL ORDER BY number")
-    return [(int(number), str(name), str(checksum)) for number, name, checksum in found.rows]
+    ledger = await client.query("SELECT number, name, toString(checksum) FROM migrations FINAL ORDER BY number")
+    return [(int(number), str(name), str(checksum)) for number, name, checksum in ledger.rows]
 
 
 def _refuse_changes(migrations: tuple[Migration, ...], applied: dict[int, tuple[str, str]], database: str) -> None:

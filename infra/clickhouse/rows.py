@@ -155,8 +155,8 @@ def brief_row(record: AcceptedRecord, brief: ev.BriefWritten, embedded: Embedded
 
     It has no signal and no verdict, so recall returns it, but it changes no confidence.
     """
-    told = " ".join(s.text for part in (brief.established, brief.disputed, brief.unsettled) for s in part)
-    summary = f"{brief.subject}: {told}"[:MAX_SUMMARY]
+    text = " ".join(s.text for part in (brief.established, brief.disputed, brief.unsettled) for s in part)
+    summary = f"{brief.subject}: {text}"[:MAX_SUMMARY]
     about: Row = ("", "", "investigation", NO_ASSET, "observe", summary, 0.0, brief.language, [])
     return (*_named(record), *about, epoch_ms(brief.as_of), EMBEDDING_MODEL, embedded(summary), *_placed(record))
 
@@ -192,16 +192,16 @@ def signal_row(
     first time at which anybody could have acted on the news; None = the time of publication.
     """
     published = epoch_ms(signal.published_at)
-    found = signal.calibration if isinstance(signal.calibration, SignalCalibration) else None
-    said = {
+    calibration = signal.calibration if isinstance(signal.calibration, SignalCalibration) else None
+    columns = {
         "run_id": run_id,
         "cause_id": cause_id,
         "horizon_s": signal.horizon,
-        "calibration_id": "" if found is None else found.id,
-        "calibrated_low": found and found.low,
-        "calibrated_high": found and found.high,
-        "calibration_stories": found and found.n_stories,
-        "p_true": found and found.p_true,
+        "calibration_id": "" if calibration is None else calibration.id,
+        "calibrated_low": calibration and calibration.low,
+        "calibrated_high": calibration and calibration.high,
+        "calibration_stories": calibration and calibration.n_stories,
+        "p_true": calibration and calibration.p_true,
         "confidence_delta": signal.confidence - signal.preliminary_confidence,
         "adjustments": [(a.rule, a.amount, a.reason) for a in signal.adjustments],
         "risk_flags": list(signal.risk_flags),
@@ -218,7 +218,7 @@ def signal_row(
         "journal_offset": journal_offset,
         "first_wins": FIRST_WINS_TOP - journal_offset,
     }
-    return tuple(said[name] if name in said else _stored(signal, name) for name in SIGNALS)
+    return tuple(columns[name] if name in columns else _stored(signal, name) for name in SIGNALS)
 
 
 def _stored(signal: Signal, name: str) -> Any:
@@ -244,27 +244,27 @@ def delivery_row(
     record: DeliveryRecord, *, appended_ms: int, journal_topic: str, journal_partition: int, journal_offset: int
 ) -> Row:
     """Return the row of one record of ``deliveries``. ``appended_ms``: its append time, milliseconds since 1970."""
-    said = {name: value for name, value in asdict(record).items() if value is not None}
+    columns = {name: value for name, value in asdict(record).items() if value is not None}
     match record:
         case Planned():
-            said |= {"delivery_id": record.id, "entry_id": record.entry or ""}
-            said |= {"planned_at": epoch_ms(record.planned_at), "valid_until": epoch_ms(record.valid_until)}
+            columns |= {"delivery_id": record.id, "entry_id": record.entry or ""}
+            columns |= {"planned_at": epoch_ms(record.planned_at), "valid_until": epoch_ms(record.valid_until)}
         case Attempted():
-            said |= {"delivery_id": record.delivery, "attempt": record.n}
+            columns |= {"delivery_id": record.delivery, "attempt": record.n}
         case Settled():
-            said |= {"delivery_id": record.delivery}
+            columns |= {"delivery_id": record.delivery}
         case HaltRequested():
-            said |= {"requested_by": record.by, "closes": record.exit}
+            columns |= {"requested_by": record.by, "closes": record.exit}
         case HaltLifted():
-            said |= {"requested_by": record.by}
-    said |= {
+            columns |= {"requested_by": record.by}
+    columns |= {
         "record": str(record.__struct_config__.tag).rpartition("delivery_")[2],
         "appended_at": appended_ms,
         "journal_topic": journal_topic,
         "journal_partition": journal_partition,
         "journal_offset": journal_offset,
     }
-    return tuple(said.get(name, _UNSAID.get(name, "")) for name in DELIVERIES)
+    return tuple(columns.get(name, _UNSAID.get(name, "")) for name in DELIVERIES)
 
 
 class Vectors:

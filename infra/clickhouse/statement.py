@@ -89,20 +89,20 @@ def read_statement(body: IO[bytes]) -> Statement:
 def split_statements(text: str) -> list[str]:
     """Return the non-empty statements of a script, separated by semicolons outside quotes, comments and brackets."""
     script = text.encode("utf-8", "surrogateescape")
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start: int | None = None
     end = 0
     for _, token, at, stop in _top_level_tokens(script):
         if token == b";":
             if start is not None:
-                found.append((start, at))
+                spans.append((start, at))
             start = None
             continue
         start, end = at if start is None else start, stop
     if start is not None:
         # Up to the end of the script, because tokens within brackets are not yielded.
-        found.append((start, max(end, len(script.rstrip()))))
-    return [script[start:end].decode("utf-8", "surrogateescape").strip() for start, end in found]
+        spans.append((start, max(end, len(script.rstrip()))))
+    return [script[start:end].decode("utf-8", "surrogateescape").strip() for start, end in spans]
 
 
 def _verb(head: bytes) -> str:

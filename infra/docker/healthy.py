@@ -60,7 +60,12 @@ async def _member(address: KafkaAddress, group: str, of_slot: str) -> None:
     slot = f"{group}-{of_slot}"
     # The broker names a static member after its instance id: "<instance id>-<UUID>".
     member = re.compile(re.escape(f"{slot}-") + "[0-9a-f-]{36}")
-    if not any(member.fullmatch(m[0]) for response in described for found in response.groups for m in found[5]):
+    if not any(
+        member.fullmatch(m[0])
+        for response in described
+        for described_group in response.groups
+        for m in described_group[5]
+    ):
         raise TransientError(f"{slot} is no member of the group {group}: look at the worker's log")
 
 

@@ -64,9 +64,9 @@ def port_owner(port: int) -> str:
     import psutil
 
     with contextlib.suppress(psutil.Error, OSError):
-        for one in psutil.net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid is not None:
-                return f"PID {one.pid} ({psutil.Process(one.pid).name()})"
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port and connection.pid is not None:
+                return f"PID {connection.pid} ({psutil.Process(connection.pid).name()})"
     return "another process"
 
 

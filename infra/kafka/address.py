@@ -65,7 +65,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     password_file: str | None = None
 
     def __post_init__(self) -> None:
-        here = all(one.strip().rpartition(":")[0] == LOOPBACK for one in self.bootstrap.split(","))
+        here = all(server.strip().rpartition(":")[0] == LOOPBACK for server in self.bootstrap.split(","))
         if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
             raise ConfigError(
                 f"SASL without TLS would send the password to {self.bootstrap} in the clear, which is only allowed for "
@@ -220,20 +220,20 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
             f"no Kafka broker responds at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
             kind="unavailable",
         )
-        for one in self.bootstrap.split(","):
-            host, _, port = one.strip().rpartition(":")
+        for server in self.bootstrap.split(","):
+            host, _, port = server.strip().rpartition(":")
             try:
                 await self._check_connection(host.strip("[]"), int(port))
                 if self.security_protocol == "PLAINTEXT":
                     return TransientError(
-                        f"the server at {one} does not respond to a client without a login: set KAFKA_SECURITY_PROTOCOL and "
+                        f"the server at {server} does not respond to a client without a login: set KAFKA_SECURITY_PROTOCOL and "
                         "the related settings to what that Kafka requires, or wait until it has started. An embedded one is found by "
                         "its data directory, with KAFKA_BOOTSTRAP_SERVERS unset; `newsproof kafka` prints its login",
                         kind="unavailable",
                     )
             except (KafkaError, OSError, TimeoutError, ValueError) as refused:
-                if (said := self._in_words(refused, one)) is not None:
-                    return said
+                if (sentence := self._in_words(refused, server)) is not None:
+                    return sentence
         return away
 
     async def _check_connection(self, host: str, port: int) -> None:

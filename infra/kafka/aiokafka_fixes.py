@@ -106,8 +106,8 @@ class _LenientBytes(bytearray):
     """Bytes whose slices always decode."""
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return _LenientBytes(found) if isinstance(index, slice) else found
+        part = super().__getitem__(index)
+        return _LenientBytes(part) if isinstance(index, slice) else part
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return super().decode(encoding, "backslashreplace")

@@ -73,11 +73,11 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
         existing = set(await admin.list_topics())
         missing = {name: spec for name, spec in specs.items() if name not in existing}
         created = {name: specs[name][0] for name in await create_topics(admin, missing, replication)}
-        for found in await known_topics(admin, list(specs)):
-            count, wanted = len(found["partitions"]), specs[found["topic"]][0]
-            if found.get("error_code") == 0 and count != wanted:
+        for topic in await known_topics(admin, list(specs)):
+            count, wanted = len(topic["partitions"]), specs[topic["topic"]][0]
+            if topic.get("error_code") == 0 and count != wanted:
                 raise ConfigError(
-                    f"topic {found['topic']} has {count} partitions, the settings say {wanted}: the count is fixed at "
+                    f"topic {topic['topic']} has {count} partitions, the settings say {wanted}: the count is fixed at "
                     f"creation, set TOPIC_PARTITIONS={count} or use another NEWSPROOF_TOPIC_PREFIX"
                 )
     return created
@@ -124,7 +124,7 @@ async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dic
     until = loop.time() + KNOWN_WITHIN_S
     while True:
         described: list[dict[str, Any]] = await admin.describe_topics(names)
-        unknown = [found["topic"] for found in described if found.get("error_code") in _NOT_YET]
+        unknown = [topic["topic"] for topic in described if topic.get("error_code") in _NOT_YET]
         if not unknown:
             return described
         if loop.time() > until:
@@ -194,23 +194,23 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
     return sorted(known or ())
 
 
-class Committed(msgspec.Struct, frozen=True):
+class CommittedOffset(msgspec.Struct, frozen=True):
     """A group's commit for one partition: the next offset to read, and the metadata stored with it."""
 
     offset: int
     metadata: str
 
 
-async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
+async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, CommittedOffset]:
     """Return a group's commits by partition; empty for a group that never committed.
 
     Raises:
         TransientError: no coordinator responds.
     """
-    found = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
+    offsets = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
     return {
-        TopicPartition(tp.topic, tp.partition): Committed(meta.offset, meta.metadata or "")
-        for tp, meta in found.items()
+        TopicPartition(tp.topic, tp.partition): CommittedOffset(meta.offset, meta.metadata or "")
+        for tp, meta in offsets.items()
         if meta.offset >= 0
     }
 
@@ -222,7 +222,9 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
         TransientError: no coordinator responds.
     """
     described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
-    return [str(member[0]) for response in described for found in response.groups for member in found[5]]
+    return [
+        str(member[0]) for response in described for described_group in response.groups for member in described_group[5]
+    ]
 
 
 async def _of_coordinator(

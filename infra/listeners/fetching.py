@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted, retry_after_s, tls_context, transport_failure
 from infra.listeners.failures import NotReadError, Reason, of_status
 from infra.listeners.items import Item
-from infra.listeners.parsing import ItemsAnswer, ItemsAsked, Problem
+from infra.listeners.parsing import ItemsAnswer, ItemsRequest, Problem
 from infra.listeners.source import Source, Validators
 from infra.pages.fetch import FetchRoute
 from infra.pages.guard import Guard
@@ -55,7 +55,7 @@ _EITHER_OR: tuple[tuple[bytes, bytes], ...] = (
 )
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class PollResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a poll. ``items`` is None if nothing changed.
 
     ``received_at``: when the response was complete (UTC). ``skew_s``: seconds that the publisher's clock is ahead of
@@ -75,7 +75,7 @@ class EntryReader(Reader):
     max_answer_bytes = 32 * 1024 * 1024
     """Larger than 500 items of the longest text."""
 
-    async def items(self, asked: ItemsAsked) -> ItemsAnswer:
+    async def items(self, asked: ItemsRequest) -> ItemsAnswer:
         """Return the items of a response. Raises as :meth:`page`."""
         return await self._ask(asked, _ITEMS)
 
@@ -109,13 +109,13 @@ class Fetcher:
         """The guards of public sources (False) and of sources whose row says ``private`` (True)."""
         self._routes = {
             private: FetchRoute(
-                one, Robots(), self.reader, proxy=None, timeout_s=within_s, max_bytes=MAX_RESPONSE_BYTES
+                route_guard, Robots(), self.reader, proxy=None, timeout_s=within_s, max_bytes=MAX_RESPONSE_BYTES
             )
-            for private, one in self.guards.items()
+            for private, route_guard in self.guards.items()
         }
         self.parsed = 0
 
-    async def look(self, source: Source, last: Validators, *, refill: bool = False) -> Looked:
+    async def look(self, source: Source, last: Validators, *, refill: bool = False) -> PollResult:
         """Poll a source once. ``last``: the validators of the last response whose items are stored durably.
 
         ``refill``: poll a socket's ``refill`` address.
@@ -140,7 +140,7 @@ class Fetcher:
             raise NotReadError(str(exc), "no_connection", wait_s=exc.retry_after_s) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise NotReadError(str(transport_failure(exc, host, self._within_s)), "no_connection") from exc
-        return await self._looked(source, response, last, refill)
+        return await self._poll_result(source, response, last, refill)
 
     def connected(self, source: Source) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Return the messages of a connection to a socket. Raises as :func:`connected`."""
@@ -154,7 +154,7 @@ class Fetcher:
         Raises:
             NotReadError: it contains none, because it is something else.
         """
-        asked = ItemsAsked(body=body, content_type=content_type, url=source.url, source=source, refill=refill)
+        asked = ItemsRequest(body=body, content_type=content_type, url=source.url, source=source, refill=refill)
         self.parsed += 1
         try:
             answer = await self._answer(asked)
@@ -165,7 +165,7 @@ class Fetcher:
         begins = quoted(body[:80].decode("utf-8", "replace"), 80)
         raise NotReadError(f"it returned {answer.problem} instead of items ({begins})", _REASONS[answer.problem])
 
-    async def _answer(self, asked: ItemsAsked) -> ItemsAnswer:
+    async def _answer(self, asked: ItemsRequest) -> ItemsAnswer:
         if asked.source.id not in self._slow:
             try:
                 return await self.reader.items(asked)
@@ -199,19 +199,21 @@ class Fetcher:
             **{name: value for name, value in conditions.items() if value},
         }
 
-    async def _looked(self, source: Source, response: httpx.Response, last: Validators, refill: bool) -> Looked:
+    async def _poll_result(
+        self, source: Source, response: httpx.Response, last: Validators, refill: bool
+    ) -> PollResult:
         now, headers = datetime.now(UTC), response.headers
         skew_s = _skew_s(headers.get("date", ""), now)
         if response.status_code == 304:
-            return Looked(received_at=now, validators=last, items=None, skew_s=skew_s)
+            return PollResult(received_at=now, validators=last, items=None, skew_s=skew_s)
         if response.status_code != 200:
             raise _refused(response, now, has_key=bool(source.key))
         body = response.content
-        found = Validators(headers.get("etag", "")[:512], headers.get("last-modified", "")[:128], body_hash(body))
-        if found.body_hash == last.body_hash:
-            return Looked(received_at=now, validators=found, items=None, skew_s=skew_s)
+        validators = Validators(headers.get("etag", "")[:512], headers.get("last-modified", "")[:128], body_hash(body))
+        if validators.body_hash == last.body_hash:
+            return PollResult(received_at=now, validators=validators, items=None, skew_s=skew_s)
         items = await self.read(source, body, headers.get("content-type", ""), refill=refill)
-        return Looked(received_at=now, validators=found, items=items, skew_s=skew_s)
+        return PollResult(received_at=now, validators=validators, items=items, skew_s=skew_s)
 
 
 def body_hash(body: bytes) -> str:
@@ -251,13 +253,13 @@ class _GuardedResolver(AbstractResolver):
         self._guard = guard
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
-        found = await self._guard.numbers(host, port)
+        numbers = await self._guard.numbers(host, port)
         return [
             ResolveResult(
-                hostname=host, host=str(one), port=port, proto=0, flags=socket.AI_NUMERICHOST,
-                family=socket.AF_INET6 if one.version == 6 else socket.AF_INET,
+                hostname=host, host=str(number), port=port, proto=0, flags=socket.AI_NUMERICHOST,
+                family=socket.AF_INET6 if number.version == 6 else socket.AF_INET,
             )
-            for one in found
+            for number in numbers
         ]  # fmt: skip
 
     async def close(self) -> None: ...
@@ -295,8 +297,8 @@ async def connected(source: Source, guard: Guard) -> AsyncIterator[AsyncIterator
     except aiohttp.WSServerHandshakeError as exc:
         raise NotReadError(f"it returned status {exc.status}", of_status(exc.status, has_key=bool(source.key))) from exc
     except (TransientError, aiohttp.ClientError, OSError, TimeoutError) as exc:
-        said = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
-        raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({said})", "no_connection") from exc
+        detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
+        raise NotReadError(f"no connection to {urlsplit(source.url).netloc} ({detail})", "no_connection") from exc
 
 
 async def _messages(ws: aiohttp.ClientWebSocketResponse, source: Source) -> AsyncIterator[bytes]:

@@ -136,21 +136,21 @@ def plain(markup: str) -> str:
         root = lxml.html.fragment_fromstring(markup, create_parent="div")
     except (ParserError, ValueError):
         return ""
-    said: list[str] = []
+    parts: list[str] = []
     waiting: list[tuple[Any, bool]] = [(root, False)]
     while waiting:  # not recursive: markup may be nested deeper than Python's stack allows
         element, ends = waiting.pop()
         is_block = element.tag in _BREAKS
         if ends:
-            said.append("\n" if is_block else "")
-            said.append(element.tail or "")
+            parts.append("\n" if is_block else "")
+            parts.append(element.tail or "")
             continue
         waiting.append((element, True))
         if not isinstance(element.tag, str) or element.tag in _UNSEEN or hides(element.get("style") or ""):
             continue
-        said.append("\n" * is_block + (element.text or ""))
+        parts.append("\n" * is_block + (element.text or ""))
         waiting += [(child, False) for child in reversed(element)]
-    return visible("".join(said))
+    return visible("".join(parts))
 
 
 def _canonical(words: str, strip: tuple[str, ...]) -> str:
@@ -162,9 +162,9 @@ def _canonical(words: str, strip: tuple[str, ...]) -> str:
 
 
 def _external_id(guid: str, link: str, otherwise: str) -> str:
-    found = visible(guid) or link
-    if not found:
+    id = visible(guid) or link
+    if not id:
         return "text:" + hashlib.sha256(otherwise.encode("utf-8", "replace")).hexdigest()[:40]
-    if len(found) > MAX_ID_CHARS or not found.isprintable():
-        return "id:" + hashlib.sha256(found.encode("utf-8", "replace")).hexdigest()[:40]
-    return found
+    if len(id) > MAX_ID_CHARS or not id.isprintable():
+        return "id:" + hashlib.sha256(id.encode("utf-8", "replace")).hexdigest()[:40]
+    return id

@@ -43,7 +43,7 @@ def keys_at_hand(settings: Settings) -> tuple[bytes, ...]:
         ConfigError: the file cannot be read, or Newsproof did not write it.
     """
     if settings.listener_key is not None:
-        return tuple(one.strip().encode() for one in settings.listener_key.get_secret_value().split(","))
+        return tuple(key.strip().encode() for key in settings.listener_key.get_secret_value().split(","))
     kept = kept_secret(settings.newsproof_data_dir / FILE)
     if kept is None:
         return ()

@@ -48,21 +48,21 @@ class Markets:
             if self._base_url is not None:
                 self._api.urls["api"] = moved(self._api.urls["api"], self._base_url)
         try:
-            found = self._api.fetch_markets()
+            markets = self._api.fetch_markets()
         except ccxt.BaseError as exc:
             raise NotReadError(quoted(exc), "unavailable") from exc
-        return {str(one["symbol"]): one.get("active") is not False for one in found if one.get("spot")}
+        return {str(market["symbol"]): market.get("active") is not False for market in markets if market.get("spot")}
 
 
 def changes(
-    source: Source, before: Mapping[str, tuple[str, int]], found: Mapping[str, bool]
+    source: Source, before: Mapping[str, tuple[str, int]], listed: Mapping[str, bool]
 ) -> tuple[States, tuple[Item, ...]]:
     """Return the states after a poll, and an item for each change. The first poll, without ``before``, has no items.
 
     Raises:
         NotReadError: so many markets are missing that the response must be incomplete.
     """
-    now = {symbol: "trades" if active else "halted" for symbol, active in found.items()}
+    now = {symbol: "trades" if active else "halted" for symbol, active in listed.items()}
     there = {symbol for symbol, (state, _) in before.items() if state != "gone"}
     if len(there - now.keys()) > MAX_GONE * len(there) + 1:
         raise NotReadError("it lists far fewer markets than before: the response seems incomplete", "unavailable")
@@ -83,7 +83,7 @@ def _item(source: Source, symbol: str, was: str, state: str, times: int) -> Item
         "halted": "halts trading of",
         "gone": "delists",
     }
-    said = f"{source.group.capitalize() or source.url} {did[state]} {symbol}"
+    title = f"{source.group.capitalize() or source.url} {did[state]} {symbol}"
     # Undated, because an exchange does not say when a market changed. The id contains no time, so a repeated poll makes
     # the same item.
-    return item_of(Entry(guid=f"{source.url}:{symbol}:{state}:{times}", title=said), source)
+    return item_of(Entry(guid=f"{source.url}:{symbol}:{state}:{times}", title=title), source)

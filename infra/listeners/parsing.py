@@ -27,7 +27,7 @@ Problem = Literal["", "a web page", "another shape", "no items"]
 """The content of a response that has no items; empty if it has items."""
 
 
-class ItemsAsked(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
+class ItemsRequest(msgspec.Struct, frozen=True, kw_only=True, tag="items"):
     """A response as received. ``refill``: it is from a socket's ``refill`` address, with items at ``refill_items``."""
 
     body: bytes
@@ -48,7 +48,7 @@ class _ShapeError(ValueError):
     """The response does not have the shape that the source's row describes."""
 
 
-def items_of(asked: ItemsAsked) -> ItemsAnswer:
+def items_of(asked: ItemsRequest) -> ItemsAnswer:
     """Return the items of a response."""
     source = asked.source
     if source.kind != "telegram" and _IS_PAGE.match(asked.body[:1000]):
@@ -60,15 +60,17 @@ def items_of(asked: ItemsAsked) -> ItemsAnswer:
     if not entries and source.needs_items:
         return ItemsAnswer(problem="no items")
     made = (item_of(entry, source) for entry in entries[:MAX_ITEMS])
-    found = {item.external_id: item for item in made if item is not None}
-    if entries and not found and source.kind != "socket":
+    items = {item.external_id: item for item in made if item is not None}
+    if entries and not items and source.kind != "socket":
         return ItemsAnswer(problem="another shape")
     if source.keep:
-        found = {name: item for name, item in found.items() if any(re.search(one, item.title) for one in source.keep)}
-    return ItemsAnswer(items=tuple(found.values()))
+        items = {
+            name: item for name, item in items.items() if any(re.search(pattern, item.title) for pattern in source.keep)
+        }
+    return ItemsAnswer(items=tuple(items.values()))
 
 
-def _of_feed(asked: ItemsAsked) -> list[Entry]:
+def _of_feed(asked: ItemsRequest) -> list[Entry]:
     import feedparser  # type: ignore[import-untyped]
 
     # Always in UTF-8, so that no untrusted label selects one of Python's codecs (infra.pages.charsets).
@@ -81,27 +83,27 @@ def _of_feed(asked: ItemsAsked) -> list[Entry]:
     )
     if not read.get("version") and not read.entries:
         raise _ShapeError
-    return [_feed_entry(one) for one in read.entries[:MAX_ITEMS]]
+    return [_feed_entry(entry) for entry in read.entries[:MAX_ITEMS]]
 
 
-def _feed_entry(one: Any) -> Entry:
-    contents = [str(part.get("value", "")) for part in one.get("content", ())]
+def _feed_entry(entry: Any) -> Entry:
+    contents = [str(part.get("value", "")) for part in entry.get("content", ())]
     media = [
         {"url": str(m.get("href", "")), "type": str(m.get("type", "")), "length": str(m.get("length", ""))}
-        for m in one.get("enclosures", ())
+        for m in entry.get("enclosures", ())
     ]
     return Entry(
-        guid=str(one.get("id", "")),
-        link=str(one.get("link", "")),
-        title=str(one.get("title", "")),
-        text=str(one.get("summary", "")) or next(iter(contents), ""),
-        published=one.get("published") or one.get("updated"),
-        author=str(one.get("author", "")),
+        guid=str(entry.get("id", "")),
+        link=str(entry.get("link", "")),
+        title=str(entry.get("title", "")),
+        text=str(entry.get("summary", "")) or next(iter(contents), ""),
+        published=entry.get("published") or entry.get("updated"),
+        author=str(entry.get("author", "")),
         media=tuple(media),
     )
 
 
-def _of_telegram(asked: ItemsAsked) -> list[Entry]:
+def _of_telegram(asked: ItemsRequest) -> list[Entry]:
     try:
         page = lxml.html.document_fromstring(decoded(asked.body, asked.content_type).encode(), parser=_UTF8)
     except ParserError as exc:
@@ -109,26 +111,26 @@ def _of_telegram(asked: ItemsAsked) -> list[Entry]:
     posts = page.find_class("tgme_widget_message")
     if not posts:
         raise _ShapeError  # the channel has no public preview
-    found = []
+    entries = []
     for post in posts:
         texts, times = post.find_class("tgme_widget_message_text"), post.xpath(".//time[@datetime]")
         if (name := post.get("data-post")) and texts:
             text = tostring(texts[-1], encoding="unicode", with_tail=False)
             at = times[-1].get("datetime") if times else None
-            found.append(Entry(guid=name, link=f"https://t.me/{name}", text=text, published=at))
-    return found
+            entries.append(Entry(guid=name, link=f"https://t.me/{name}", text=text, published=at))
+    return entries
 
 
 _UTF8 = lxml.html.HTMLParser(encoding="utf-8")
 
 
-def _of_json(asked: ItemsAsked) -> list[Entry]:
+def _of_json(asked: ItemsRequest) -> list[Entry]:
     source = asked.source
     document = json.loads(decoded(asked.body, asked.content_type))
     path = source.refill_items if asked.refill else source.items
-    found = list(_each(document, path, {}))
-    entries = [_json_entry(one, around, source) for one, around in found if isinstance(one, dict)]
-    if found and not entries:
+    objects = list(_each(document, path, {}))
+    entries = [_json_entry(raw, around, source) for raw, around in objects if isinstance(raw, dict)]
+    if objects and not entries:
         raise _ShapeError
     return entries
 
@@ -136,17 +138,17 @@ def _of_json(asked: ItemsAsked) -> list[Entry]:
 def _each(value: Any, path: str, around: Raw) -> Iterator[tuple[Any, Raw]]:
     """Yield every element at a path such as ``data[].details[]``, with the outer list's element that contains it."""
     head, lists, rest = path.partition("[]")
-    found = _at(value, head.strip("."))
+    inner = _at(value, head.strip("."))
     if not lists:
-        yield found, around
+        yield inner, around
         return
-    if not isinstance(found, list):
+    if not isinstance(inner, list):
         raise _ShapeError
-    for one in found:
+    for element in inner:
         if rest:
-            yield from _each(one, rest, one if isinstance(one, dict) else {})
+            yield from _each(element, rest, element if isinstance(element, dict) else {})
         else:
-            yield one, around
+            yield element, around
 
 
 def _at(value: Any, path: str) -> Any:
@@ -155,9 +157,9 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _json_entry(one: Raw, around: Raw, source: Source) -> Entry:
+def _json_entry(raw: Raw, around: Raw, source: Source) -> Entry:
     def found(path: str) -> Any:
-        return _at(around, path[1:]) if path.startswith("^") else _at(one, path)
+        return _at(around, path[1:]) if path.startswith("^") else _at(raw, path)
 
     def words(path: str) -> str:
         if "{" in path:
@@ -177,6 +179,6 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
-_ENTRIES: dict[Kind, Callable[[ItemsAsked], list[Entry]]] = {
+_ENTRIES: dict[Kind, Callable[[ItemsRequest], list[Entry]]] = {
     "feed": _of_feed, "telegram": _of_telegram, "json": _of_json, "socket": _of_json,
 }  # fmt: skip

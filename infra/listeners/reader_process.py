@@ -5,25 +5,25 @@ python -P -m infra.listeners.reader_process LIMIT_S MEMORY_BYTES
 
 from __future__ import annotations
 
-from infra.listeners.parsing import ItemsAnswer, ItemsAsked, items_of
+from infra.listeners.parsing import ItemsAnswer, ItemsRequest, items_of
 from infra.listeners.source import Source
-from infra.pages.reader_messages import RulesAnswer, RulesAsked
+from infra.pages.reader_messages import RulesAnswer, RulesRequest
 from infra.pages.reader_process import serve
 from infra.pages.rules import allowed_by
 
 
-def answer(asked: ItemsAsked | RulesAsked) -> ItemsAnswer | RulesAnswer:
+def answer(asked: ItemsRequest | RulesRequest) -> ItemsAnswer | RulesAnswer:
     """Parse the bytes of one request. Bounds neither time nor memory."""
-    if isinstance(asked, RulesAsked):
+    if isinstance(asked, RulesRequest):
         return RulesAnswer(allowed=allowed_by(asked.rules, asked.url))
     return items_of(asked)
 
 
 def _import_all() -> None:
     body = b"<rss version='2.0'><channel><item><title>Ready</title></item></channel></rss>"
-    items_of(ItemsAsked(body=body, content_type="", url="", source=Source(id="x", kind="feed", url="https://x")))
+    items_of(ItemsRequest(body=body, content_type="", url="", source=Source(id="x", kind="feed", url="https://x")))
     allowed_by(b"User-agent: *\nDisallow: /x", "https://example.com/")
 
 
 if __name__ == "__main__":
-    serve(answer, ItemsAsked | RulesAsked, _import_all)
+    serve(answer, ItemsRequest | RulesRequest, _import_all)

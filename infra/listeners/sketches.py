@@ -21,7 +21,9 @@ def sketch(text: str) -> bytes:
     """Return the MinHashes of a text's shingles of 3 words (characters, in Chinese, Japanese and Korean), 64 bytes."""
     words = _WORD.findall(normalise_text(text))
     shingles = {" ".join(words[at : at + SHINGLE_WORDS]) for at in range(max(1, len(words) - SHINGLE_WORDS + 1))}
-    lanes = [_LANES.unpack(hashlib.shake_256(one.encode("utf-8", "replace")).digest(_LANES.size)) for one in shingles]
+    lanes = [
+        _LANES.unpack(hashlib.shake_256(shingle.encode("utf-8", "replace")).digest(_LANES.size)) for shingle in shingles
+    ]
     return bytes(min(lane) & 0xFF for lane in zip(*lanes, strict=True))
 
 

@@ -107,12 +107,12 @@ def sources_of(own_file: Path | None) -> dict[str, Source]:
         ConfigError: a file cannot be read, or a row is wrong; the text names the row.
     """
     try:
-        found = None if own_file is None else own_file.stat()
+        status = None if own_file is None else own_file.stat()
     except OSError:
-        found = None
-    if own_file is None or found is None:
+        status = None
+    if own_file is None or status is None:
         return dict(_shipped())
-    return dict(_with(own_file, (found.st_mtime_ns, found.st_size)))
+    return dict(_with(own_file, (status.st_mtime_ns, status.st_size)))
 
 
 def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Source]:
@@ -126,7 +126,7 @@ def chosen(sources: Mapping[str, Source], only: Iterable[str] = ()) -> list[Sour
         raise ConfigError(f"there is no source {', '.join(unknown)}: `newsproof sources` lists them all")
     if wanted:
         return [sources[name] for name in wanted]
-    return [one for one in sources.values() if one.default and not one.muted]
+    return [source for source in sources.values() if source.default and not source.muted]
 
 
 def refuse_listed(source: str, listed: Collection[str]) -> None:
@@ -174,18 +174,18 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _merged(known: Mapping[str, Source], rows: list[dict[str, Any]], path: Path) -> dict[str, Source]:
-    found: dict[str, Source] = {}
+    merged: dict[str, Source] = {}
     for number, row in enumerate(rows, 1):
         name = str(row.get("id"))
-        before = found.get(name) or known.get(name)
+        before = merged.get(name) or known.get(name)
         given = msgspec.structs.asdict(before) if before else {"default": path != SHIPPED}
         try:
-            found[name] = _checked(msgspec.convert(given | row, Source))
+            merged[name] = _checked(msgspec.convert(given | row, Source))
         except (msgspec.ValidationError, ValueError, re.error) as exc:
             raise ConfigError(
                 f"LISTENER_SOURCES: source {number} of {path} ({name!r:.70}) is wrong: {exc}; correct that row"
             ) from exc
-    return found
+    return merged
 
 
 def _checked(source: Source) -> Source:

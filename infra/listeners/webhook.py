@@ -42,16 +42,16 @@ def keys_of_hooks(written: str) -> dict[str, bytes]:
     Raises:
         ConfigError: the text does not have this form. The error does not repeat a secret.
     """
-    found: dict[str, bytes] = {}
-    for number, one in enumerate(written.split(","), 1):
-        source, _, secret = one.strip().partition("=")
-        if not _SOURCE.fullmatch(source) or source in found:
+    keys: dict[str, bytes] = {}
+    for number, pair in enumerate(written.split(","), 1):
+        source, _, secret = pair.strip().partition("=")
+        if not _SOURCE.fullmatch(source) or source in keys:
             raise ConfigError(
                 f"entry {number} of LISTENER_WEBHOOK_SECRET has no valid source, or repeats one: write SOURCE=whsec_…, "
                 "with a comma between entries; SOURCE is 1 to 64 of a-z, 0-9, dot, underscore and hyphen"
             )
-        found[source] = key_of(secret)
-    return found
+        keys[source] = key_of(secret)
+    return keys
 
 
 def key_of(secret: str) -> bytes:
@@ -85,12 +85,12 @@ def _signature(key: bytes, name: str, at: str, body: bytes) -> bytes:
 
 def why_not(key: bytes, headers: Mapping[str, str], body: bytes, now: datetime) -> str | None:
     """Return the reason to reject a webhook, None if it is authentic and recent."""
-    name, at, signed = (headers.get(f"webhook-{one}", "") for one in ("id", "timestamp", "signature"))
+    name, at, signed = (headers.get(f"webhook-{header}", "") for header in ("id", "timestamp", "signature"))
     if not (name and at.isascii() and at.isdigit() and len(at) < 16 and signed):
         return "webhook-id, webhook-timestamp (seconds since 1970) and webhook-signature are needed"
     expected = _signature(key, name, at, body)
-    given = [one.partition(",")[2].encode() for one in signed.split() if one.startswith("v1,")]
-    if not any(hmac.compare_digest(expected, one) for one in given):
+    given = [signature.partition(",")[2].encode() for signature in signed.split() if signature.startswith("v1,")]
+    if not any(hmac.compare_digest(expected, signature) for signature in given):
         return "no signature in webhook-signature is valid"
     if abs(now.timestamp() - int(at)) > TOLERANCE_S:
         return f"webhook-timestamp differs from the server's time by more than {TOLERANCE_S:g} s"

@@ -80,7 +80,9 @@ class CoinGecko:
         coins = body.get("coins") if isinstance(body, dict) else None
         if not isinstance(coins, list):
             raise UselessAnswerError("CoinGecko's response has no coins; Newsproof retries")
-        ranked = [(rank, coin_id) for coin in coins if (found := _ranked(coin, symbol)) for rank, coin_id in [found]]
+        ranked = [
+            (rank, coin_id) for coin in coins if (ranking := _ranked(coin, symbol)) for rank, coin_id in [ranking]
+        ]
         return min(ranked)[1] if ranked else None
 
 
@@ -98,7 +100,7 @@ def _figures(body: dict[str, Any], as_of: datetime) -> tuple[list[MarketValue], 
     if last is None or last.value <= 0:
         return [], [f"price: coingecko has none of the two hours before {as_of:%Y-%m-%d %H:%M} UTC"]
     before = last_known(prices, as_of - _DAY, max_age=_SLACK)
-    found = {
+    figures = {
         "price": (last.value, "USD"),
         "price_change_24h": (change_pct(last.value, before.value if before else None), "%"),
         "volume_24h_usd": (_value(last_known(volumes, as_of, max_age=_MAX_AGE)), "USD"),
@@ -106,10 +108,10 @@ def _figures(body: dict[str, Any], as_of: datetime) -> tuple[list[MarketValue], 
     }
     values = [
         market_value(name, value, unit, "coingecko", last.at)
-        for name, (value, unit) in found.items()
+        for name, (value, unit) in figures.items()
         if value is not None
     ]
-    return values, [f"{name}: coingecko has none" for name, (value, _) in found.items() if value is None]
+    return values, [f"{name}: coingecko has none" for name, (value, _) in figures.items() if value is None]
 
 
 def _value(point: Point | None) -> Decimal | None:

@@ -93,10 +93,10 @@ class CoinMetrics:
         path = "/v4/timeseries/asset-metrics"
         response = await self.source.get(path, params, absent=frozenset({400}))
         if response.status_code == 400:
-            said = error_message(response, "error", "message")
-            if "assets" in said:
+            message = error_message(response, "error", "message")
+            if "assets" in message:
                 return None
-            raise refused(self.source.service, 400, said, response.headers)
+            raise refused(self.source.service, 400, message, response.headers)
         rows = json_object(response, self.source.service).get("data")
         if not isinstance(rows, list):
             raise UselessAnswerError("Coin Metrics' response has no data; Newsproof retries")

@@ -181,9 +181,9 @@ class Fred:
         }
         response = await self.source.get("/fred/series/observations", params, absent=frozenset({400}))
         if response.status_code == 400:
-            said = error_message(response, "error_message")
+            message = error_message(response, "error_message")
             # FRED also responds with 400 to a wrong key.
-            raise refused(self.source.service, 401 if "api_key" in said else 400, said, response.headers)
+            raise refused(self.source.service, 401 if "api_key" in message else 400, message, response.headers)
         rows = json_object(response, self.source.service).get("observations")
         if not isinstance(rows, list):
             raise UselessAnswerError("the FRED API's response has no observations; Newsproof retries")

@@ -72,12 +72,12 @@ class Exchange(Source, ABC):
 
     async def top(self, symbol: str) -> tuple[Decimal, Decimal] | None:
         """Return the best bid and the best ask of now."""
-        found = await self._top(symbol)
-        if found is None:
+        prices = await self._top(symbol)
+        if prices is None:
             return None
-        bid, ask = map(number, found)
+        bid, ask = map(number, prices)
         if bid is None or ask is None or not 0 < bid <= ask:
-            raise UselessAnswerError(f"{self.service.name}'s best prices cannot be read: {found!s:.80}")
+            raise UselessAnswerError(f"{self.service.name}'s best prices cannot be read: {prices!s:.80}")
         return bid, ask
 
     @abstractmethod
@@ -90,8 +90,8 @@ class Coinbase(Exchange):
     name, unit = "coinbase", "USD"
 
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
-        found = await self._page(symbol, FIVE_MINUTES, first, last)
-        return None if found is None else [_traded(bar, self.service) for bar in found]
+        page = await self._page(symbol, FIVE_MINUTES, first, last)
+        return None if page is None else [_traded(bar, self.service) for bar in page]
 
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
         step = STEPS["1h"] if interval == "4h" else STEPS[interval]
@@ -103,8 +103,8 @@ class Coinbase(Exchange):
         known = [page for page in pages if page is not None]
         if len(known) < len(pages):
             return None
-        found = [bar for page in known for bar in page]
-        return joined(found, STEPS["4h"]) if interval == "4h" else found
+        candles = [bar for page in known for bar in page]
+        return joined(candles, STEPS["4h"]) if interval == "4h" else candles
 
     async def _top(self, symbol: str) -> tuple[Any, Any] | None:
         # https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-ticker
@@ -116,7 +116,7 @@ class Coinbase(Exchange):
         page = await self._page(symbol, step, start, last)
         if page is None:
             return None
-        return [bar for bar in (_candle(one, self.service) for one in page) if start + step <= bar.ended_at <= end]
+        return [bar for bar in (_candle(row, self.service) for row in page) if start + step <= bar.ended_at <= end]
 
     async def _page(self, symbol: str, step: timedelta, first: datetime, last: datetime) -> Iterator[Bar] | None:
         params = {"granularity": str(int(step.total_seconds())), "start": _iso(first), "end": _iso(last)}
@@ -133,15 +133,15 @@ class Binance(Exchange):
 
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
         bounds = {"startTime": _ms(first), "endTime": _ms(last), "limit": 300}
-        found = await self._page(symbol, "5m", FIVE_MINUTES, bounds)
-        return None if found is None else [_traded(bar, self.service) for bar in found]
+        page = await self._page(symbol, "5m", FIVE_MINUTES, bounds)
+        return None if page is None else [_traded(bar, self.service) for bar in page]
 
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
         bounds = {"startTime": _ms(first), "endTime": _ms(end) - 1, "limit": MAX_BARS}
         page = await self._page(symbol, interval, STEPS[interval], bounds)
         if page is None:
             return None
-        return [bar for bar in (_candle(one, self.service) for one in page) if first < bar.ended_at <= end]
+        return [bar for bar in (_candle(row, self.service) for row in page) if first < bar.ended_at <= end]
 
     async def _page(
         self, symbol: str, interval: str, step: timedelta, bounds: Mapping[str, int]

@@ -73,7 +73,7 @@ class LiveMarket(Free):
     @property
     def sources(self) -> tuple[Source, ...]:
         """The services that this port calls, each once."""
-        return tuple({id(one): one for kind in self._kinds.values() for one in kind.sources}.values())
+        return tuple({id(source): source for kind in self._kinds.values() for source in kind.sources}.values())
 
     async def close(self) -> None:
         for source in self.sources:
@@ -112,17 +112,19 @@ class LiveCandles(Free):
         absent = []
         for exchange in self.sources:
             try:
-                found = await exchange.bars(symbol, effect.interval, end - limit * step, end)
+                candles = await exchange.bars(symbol, effect.interval, end - limit * step, end)
             except (TransientError, PermanentError, UselessAnswerError) as exc:
                 failures.append(exc)
                 continue
-            bars = sorted({bar.ended_at: bar for bar in found or ()}.values(), key=lambda bar: bar.ended_at)
+            bars = sorted({bar.ended_at: bar for bar in candles or ()}.values(), key=lambda bar: bar.ended_at)
             if bars and bars[-1].ended_at > end - STALE_AFTER * step:
                 kept = tuple(bars[-limit:])
                 return CandlesReply(candles=kept, source=exchange.name, unit=exchange.unit, interval=effect.interval)
-            absent.append(f"{exchange.name} has no {'trade' if found is not None else 'market'} of {symbol} then")
+            absent.append(f"{exchange.name} has no {'trade' if candles is not None else 'market'} of {symbol} then")
         if failures:
-            return failure_of(next((one for one in failures if isinstance(one, TransientError)), failures[0]))
+            return failure_of(
+                next((failure for failure in failures if isinstance(failure, TransientError)), failures[0])
+            )
         return _none(f"no bars: {'; '.join(absent)}")
 
 

@@ -66,13 +66,13 @@ class Prices:
         failed: NewsproofError | None = None
         unknown: tuple[str, ...]
         try:
-            found = await self._of_exchanges(symbol, as_of)
+            reading = await self._of_exchanges(symbol, as_of)
         except (TransientError, PermanentError, UselessAnswerError) as exc:
             failed, unknown = exc, (f"price: exchanges failed ({quoted(exc, 120)})",)
         else:
-            if found.values:
-                return found
-            unknown = found.unknown
+            if reading.values:
+                return reading
+            unknown = reading.unknown
         try:
             values, absent = await self._coingecko.read(symbol, as_of)
         except (TransientError, PermanentError, UselessAnswerError) as exc:
@@ -94,7 +94,7 @@ class Prices:
         """
         days = list[_Day]()
         if pegged := self._pegs and symbol in DOLLAR_PEGGED:
-            days += await asyncio.gather(*(_day(one, symbol, as_of) for one in self._exchanges))
+            days += await asyncio.gather(*(_day(source, symbol, as_of) for source in self._exchanges))
         else:
             for exchange in self._exchanges:
                 days.append(await _day(exchange, symbol, as_of))
@@ -129,12 +129,12 @@ def last_two_hours(candles: list[Bar], as_of: datetime, exchange: Exchange) -> t
     if not recent:
         return ()
     last = max(c.ended for c in recent)
-    found = {
+    figures = {
         "price_low_2h": (min(c.low for c in recent), exchange.unit),
         "price_high_2h": (max(c.high for c in recent), exchange.unit),
         "candles_2h": (Decimal(len({c.ended for c in recent})), "of 24"),
     }
-    return tuple(market_value(name, value, unit, exchange.name, last) for name, (value, unit) in found.items())
+    return tuple(market_value(name, value, unit, exchange.name, last) for name, (value, unit) in figures.items())
 
 
 def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tuple[MarketValue, ...], tuple[str, ...]]:
@@ -143,7 +143,7 @@ def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tu
     if not day or day[-1].ended < as_of - MAX_AGE:
         return (), (f"price: no trade on {exchange.name} within an hour before {as_of:%Y-%m-%d %H:%M} UTC",)
     last, within = day[-1], [c for c in day if c.ended > as_of - WINDOW]
-    found: dict[str, tuple[Decimal | None, str]] = {
+    figures: dict[str, tuple[Decimal | None, str]] = {
         "price": (last.close, exchange.unit),
         "price_change_1h": (change_pct(last.close, _close_at(day, as_of - timedelta(hours=1))), "%"),
         "price_change_24h": (change_pct(last.close, _close_at(day, as_of - WINDOW)), "%"),
@@ -153,10 +153,10 @@ def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tu
     }
     values = tuple(
         market_value(name, value, unit, exchange.name, last.ended)
-        for name, (value, unit) in found.items()
+        for name, (value, unit) in figures.items()
         if value is not None
     )
-    return values, tuple(f"{name}: too little trade" for name, (value, _) in found.items() if value is None)
+    return values, tuple(f"{name}: too little trade" for name, (value, _) in figures.items() if value is None)
 
 
 def _close_at(candles: list[Bar], at: datetime) -> Decimal | None:

@@ -83,8 +83,8 @@ class Source(ServiceClient):
         """
         response = await self.send("GET", path, params=dict(params))
         if response.status_code != 200 and response.status_code not in absent:
-            said = error_message(response, "message", "msg", "error")
-            raise refused(self.service, response.status_code, said, response.headers)
+            message = error_message(response, "message", "msg", "error")
+            raise refused(self.service, response.status_code, message, response.headers)
         return response
 
 
@@ -115,19 +115,19 @@ async def together(kind: str, readings: Mapping[str, Reading], asset: str, as_of
         NewsproofError: all of them failed.
     """
     answers = await asyncio.gather(*(read(asset, as_of) for read in readings.values()), return_exceptions=True)
-    failures = [one for one in answers if isinstance(one, BaseException)]
-    if strange := [one for one in failures if not isinstance(one, _FAILED)]:
+    failures = [answer for answer in answers if isinstance(answer, BaseException)]
+    if strange := [answer for answer in failures if not isinstance(answer, _FAILED)]:
         raise strange[0]
     if failures and len(failures) == len(answers):
-        raise next((one for one in failures if isinstance(one, TransientError)), failures[0])
+        raise next((answer for answer in failures if isinstance(answer, TransientError)), failures[0])
     values: list[MarketValue] = []
     unknown: list[str] = []
-    for name, one in zip(readings, answers, strict=True):
-        if isinstance(one, BaseException):
-            unknown.append(f"{kind}: {name} failed ({quoted(one, 120)})")
+    for name, answer in zip(readings, answers, strict=True):
+        if isinstance(answer, BaseException):
+            unknown.append(f"{kind}: {name} failed ({quoted(answer, 120)})")
         else:
-            values += one[0]
-            unknown += one[1]
+            values += answer[0]
+            unknown += answer[1]
     return MarketReply(values=tuple(values), unknown=tuple(unknown))
 
 
@@ -148,10 +148,10 @@ def number(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | str | float | Decimal):
         return None
     try:
-        found = Decimal(value if not isinstance(value, float) else repr(value))
+        decimal = Decimal(value if not isinstance(value, float) else repr(value))
     except (InvalidOperation, ValueError):
         return None
-    return found if found.is_finite() and abs(found) < Decimal("1e30") else None
+    return decimal if decimal.is_finite() and abs(decimal) < Decimal("1e30") else None
 
 
 def when(value: Any, *, per_second: int = 1) -> datetime | None:

@@ -56,10 +56,10 @@ def _compatible(endpoint: Endpoint, settings: Settings, model: str) -> Port:
 
 def providers(settings: Settings) -> dict[str, Provider]:
     """Return the live providers by the name that precedes a model in settings, as in ``openai:gpt-5-mini``."""
-    found = [Provider(name="gemini", missing=_gemini_missing(settings), make=_gemini)]
+    known = [Provider(name="gemini", missing=_gemini_missing(settings), make=_gemini)]
     for name, endpoint in settings.endpoints().items():
-        found.append(Provider(name=name, missing=endpoint.missing, make=partial(_compatible, endpoint)))
-    return {one.name: one for one in found}
+        known.append(Provider(name=name, missing=endpoint.missing, make=partial(_compatible, endpoint)))
+    return {provider.name: provider for provider in known}
 
 
 DEFAULT = "gemini"
@@ -78,7 +78,7 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
     known = providers(settings)
     light = "MODEL_LIGHT", settings.model_light, "MODEL_LIGHT_FALLBACK", settings.model_light_fallback
     heavy = "MODEL_HEAVY", settings.model_heavy, "MODEL_HEAVY_FALLBACK", settings.model_heavy_fallback
-    found = {"light": _route(known, *light), "heavy": _route(known, *heavy)}
+    routes_by_task = {"light": _route(known, *light), "heavy": _route(known, *heavy)}
     for entry in filter(None, (e.strip() for e in settings.model_tasks.split(","))):
         task, equals, models = (part.strip() for part in entry.partition("="))
         if not equals or task not in tasks:
@@ -87,14 +87,14 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
                 f"MODEL_TASKS has {entry!r}: write task=provider:model|provider:model,…, the task one of {of_ours}"
             )
         first, *behind = models.split("|")
-        found[task] = _route(known, "MODEL_TASKS", first, "MODEL_TASKS", "|".join(behind))
-    for provider, model in dict.fromkeys(one for route in found.values() for one in route):
+        routes_by_task[task] = _route(known, "MODEL_TASKS", first, "MODEL_TASKS", "|".join(behind))
+    for provider, model in dict.fromkeys(target for route in routes_by_task.values() for target in route):
         if (missing := known[provider].missing) is not None:
             raise ConfigError(
                 f"live mode calls {provider}:{model}, which needs a key: {missing}, choose another model, "
                 "or set NEWSPROOF_MODE=offline to try it out without a key"
             )
-    return found
+    return routes_by_task
 
 
 def live_models(
@@ -106,14 +106,16 @@ def live_models(
         ConfigError: as :func:`routes`, or a key or an address is invalid.
     """
     wanted, known = routes(settings, tasks), providers(settings)
-    made = {one: known[one[0]].make(settings, one[1]) for one in {o for route in wanted.values() for o in route}}
+    made = {
+        target: known[target[0]].make(settings, target[1]) for target in {o for route in wanted.values() for o in route}
+    }
     first = {name: made[route[0]] for name, route in wanted.items()}
-    behind = {name: tuple(made[one] for one in route[1:]) for name, route in wanted.items() if len(route) > 1}
+    behind = {name: tuple(made[target] for target in route[1:]) for name, route in wanted.items() if len(route) > 1}
     return first, behind
 
 
 def _route(known: Collection[str], setting: str, first: str, behind_setting: str, behind: str) -> Route:
-    rest = (_model(known, behind_setting, one) for one in behind.split("|") if one.strip())
+    rest = (_model(known, behind_setting, name) for name in behind.split("|") if name.strip())
     return tuple(dict.fromkeys((_model(known, setting, first), *rest)))
 
 

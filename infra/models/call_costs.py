@@ -82,10 +82,10 @@ class Prices:
             return Cost(_override_usd(override, usage), f"override of {override.since.isoformat()}")
         if self.free:
             return Cost(Decimal(0), LOCAL)
-        found = self._look_up(model, usage, at)
-        if found is None:
+        calculation = self._look_up(model, usage, at)
+        if calculation is None:
             return Cost(None, UNKNOWN)
-        return Cost(found.total_price, f"{self._list_name} at {day.isoformat()}")
+        return Cost(calculation.total_price, f"{self._list_name} at {day.isoformat()}")
 
     def worst_case_usd(
         self, model: str, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None
@@ -106,16 +106,16 @@ class Prices:
             output_reasoning_tokens=usage.thinking,
         )
         try:
-            found = genai_prices.calc_price(
+            calculation = genai_prices.calc_price(
                 tokens, model.removeprefix("models/"), provider_id=self._provider, genai_request_timestamp=at
             )
         except (LookupError, ValueError):
             # The list does not have the model, or not the price of something that was used.
             return None
         # The list counts a missing price as 0. Embedding models have no price for output, and no output.
-        prices = found.model_price
+        prices = calculation.model_price
         unpriced = prices.input_mtok is None or (prices.output_mtok is None and usage.output + usage.thinking > 0)
-        return None if unpriced else found
+        return None if unpriced else calculation
 
 
 def _override_usd(override: PriceOverride, usage: TokenUsage) -> Decimal:
@@ -161,8 +161,8 @@ def most_input_tokens(effect: CallModel) -> int:
     """
     texts = [effect.system, *(part.text for part in effect.parts)]
     schemas = [*(f.parameters for f in effect.functions), effect.response_schema or {}]
-    said = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    written = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     declared = sum(len(msgspec.json.encode(schema)) for schema in schemas)
     named = sum(len(f.name.encode()) + len(f.description.encode()) for f in effect.functions)
     around = AROUND_A_REQUEST + AROUND_A_PART * (len(effect.parts) + len(effect.functions))
-    return said + declared + named + around
+    return written + declared + named + around

@@ -132,40 +132,40 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
     """Translate an error status. The caller raises the result ``from exc``."""
     now = datetime.now(UTC)
     status = exc.code if isinstance(exc.code, int) else 0
-    said = quoted(exc.message or exc.status or "no reason given")
+    detail = quoted(exc.message or exc.status or "no reason given")
     wrong_key = any(d.get("reason") in _KEY_REASONS for d in _details(exc))
-    if not wrong_key and status in {403, 404} and names(said, model):
+    if not wrong_key and status in {403, 404} and names(detail, model):
         return PermanentError(
-            f"the model {model!r} is not open to this key ({status}: {said}); write another into MODEL_LIGHT, MODEL_HEAVY or "
+            f"the model {model!r} is not open to this key ({status}: {detail}); write another into MODEL_LIGHT, MODEL_HEAVY or "
             "MODEL_TASKS: newsproof doctor --live names those on its list",
             kind="not_open",
             status=status,
         )
     if status in {401, 403} or wrong_key:
         return PermanentError(
-            f"Gemini refuses the key ({status}: {said}); write a valid one into GEMINI_API_KEY",
+            f"Gemini refuses the key ({status}: {detail}); write a valid one into GEMINI_API_KEY",
             kind="auth",
             status=status,
         )
     if status == 429:
-        return _rate_limited(exc, said, model, now)
+        return _rate_limited(exc, detail, model, now)
     if status == 408 or status >= 500:
         return TransientError(
-            f"Gemini is unavailable ({status}: {said}); Newsproof retries",
+            f"Gemini is unavailable ({status}: {detail}); Newsproof retries",
             kind=kind_of_server_error(status),
             status=status,
             retry_after_s=_wanted_delay_s(exc, now),
         )
-    return _permanent(status, said, model)
+    return _permanent(status, detail, model)
 
 
-def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) -> TransientError:
+def _rate_limited(exc: vendor.APIError, detail: str, model: str, now: datetime) -> TransientError:
     if not _is_of_the_day(exc):
-        text, wait_s = f"Gemini's rate limit is reached ({said}); Newsproof retries later", _wanted_delay_s(exc, now)
+        text, wait_s = f"Gemini's rate limit is reached ({detail}); Newsproof retries later", _wanted_delay_s(exc, now)
         return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
     # Its RetryInfo may nevertheless say a few seconds (github.com/voideditor/void/issues/557).
     return TransientError(
-        f"the day's quota of {model!r} is used up ({said}); it is called again after midnight in California, when the quota "
+        f"the day's quota of {model!r} is used up ({detail}); it is called again after midnight in California, when the quota "
         "is reset: enable billing for the key and restart, or name another model",
         kind="rate_limit",
         status=429,
@@ -179,17 +179,17 @@ def quota_day_left_s(now: datetime) -> float:
     return (datetime(day.year, day.month, day.day, tzinfo=_QUOTA_ZONE).astimezone(UTC) - now).total_seconds()
 
 
-def _permanent(status: int, said: str, model: str) -> PermanentError:
+def _permanent(status: int, detail: str, model: str) -> PermanentError:
     if status == 404:
         return PermanentError(
-            f"Gemini has nothing at this address or no model {model!r} ({said}); correct GEMINI_BASE_URL, or MODEL_LIGHT or "
+            f"Gemini has nothing at this address or no model {model!r} ({detail}); correct GEMINI_BASE_URL, or MODEL_LIGHT or "
             "MODEL_HEAVY",
             kind="invalid_request",
             status=status,
         )
     if status == 413:
         return PermanentError(
-            f"the request is too large for Gemini ({said}); send less text", kind="too_large", status=status
+            f"the request is too large for Gemini ({detail}); send less text", kind="too_large", status=status
         )
     if status < 400:
         return PermanentError(
@@ -199,7 +199,7 @@ def _permanent(status: int, said: str, model: str) -> PermanentError:
             status=status,
         )
     return PermanentError(
-        f"Gemini does not take this request ({status}: {said}); correct the prompt, the schema or the model's settings",
+        f"Gemini does not take this request ({status}: {detail}); correct the prompt, the schema or the model's settings",
         kind="invalid_request",
         status=status,
     )

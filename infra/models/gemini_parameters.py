@@ -76,6 +76,6 @@ def takes_sampling(model: str) -> bool:
 def _version(model: str) -> tuple[int, int] | None:
     """Return (major, minor); (3, 0) for a Gemini without a version (``gemini-flash-latest``), None for other models."""
     name = model.lower()
-    if (found := _VERSION.search(name)) is not None:
-        return int(found[1]), int(found[2] or 0)
+    if (match := _VERSION.search(name)) is not None:
+        return int(match[1]), int(match[2] or 0)
     return (3, 0) if "gemini" in name else None

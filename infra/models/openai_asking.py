@@ -89,7 +89,7 @@ def strict(schema: Schema) -> Schema | None:
 def without_stand_ins(schema: Schema, data: Any) -> Any:
     """Return data of ``strict(schema)`` as data of ``schema``: without the nulls that replace omitted properties."""
     if isinstance(data, list) and isinstance(schema.get("items"), dict):
-        return [without_stand_ins(schema["items"], one) for one in data]
+        return [without_stand_ins(schema["items"], item) for item in data]
     if not isinstance(data, dict) or "properties" not in schema:
         return data
     properties: dict[str, Schema] = schema["properties"]
@@ -109,18 +109,23 @@ def _strict(schema: Schema) -> Schema:
     if isinstance(kinds, list) and "object" in kinds:
         return {"anyOf": [_strict({**schema, "type": kind}) if kind == "object" else {"type": kind} for kind in kinds]}
     if "anyOf" in made:
-        made["anyOf"] = [_strict(one) for one in made["anyOf"]]
+        made["anyOf"] = [_strict(schema_part) for schema_part in made["anyOf"]]
     if "items" in made:
         made["items"] = _strict(made["items"])
     if kinds != "object":
         return made
     if "properties" not in made or made.get("additionalProperties", False) is not False:
         raise ValueError("an object of any properties")
-    names = [*(one for one in order if one in made["properties"]), *(n for n in made["properties"] if n not in order)]
+    names = [
+        *(schema_part for schema_part in order if schema_part in made["properties"]),
+        *(n for n in made["properties"] if n not in order),
+    ]
     required = made.get("required", ())
-    found = {name: _strict(made["properties"][name]) for name in names}
+    properties = {name: _strict(made["properties"][name]) for name in names}
     optional = {n for n in names if n not in required and not _takes_null(made["properties"][n])}
-    made["properties"] = {n: {"anyOf": [one, _NULL]} if n in optional else one for n, one in found.items()}
+    made["properties"] = {
+        n: {"anyOf": [schema_part, _NULL]} if n in optional else schema_part for n, schema_part in properties.items()
+    }
     return {**made, "required": names, "additionalProperties": False}
 
 

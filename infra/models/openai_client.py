@@ -88,7 +88,7 @@ class OpenAICompatibleClient(ServiceClient):
         except TransientError as exc:
             raise self._told(exc) from exc.__cause__
 
-    def unavailable(self, response: httpx.Response, said: str, model: str, *, named_by: str) -> PermanentError | None:
+    def unavailable(self, response: httpx.Response, detail: str, model: str, *, named_by: str) -> PermanentError | None:
         """Return the error for an exhausted plan, an unavailable model, a wrong address or a missing key, else None.
 
         ``said`` is the server's own message; ``named_by`` is the setting that names the model.
@@ -96,31 +96,31 @@ class OpenAICompatibleClient(ServiceClient):
         status, service = response.status_code, self.service
         code = error_message(response, "error", "code")
         if status == 402 or code in _PLAN_USED_UP:
-            text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
+            text = f"the plan behind {service.key_setting} is used up ({status}: {detail}); pay, or name another model"
             return PermanentError(text, kind="plan_limit", status=status)
         if status in {403, 404} and (
-            code == _NO_MODEL or names(said, model) or (status == 404 and "model" in said.lower())
+            code == _NO_MODEL or names(detail, model) or (status == 404 and "model" in detail.lower())
         ):
-            return PermanentError(self._no_model(status, said, model, named_by), kind="not_open", status=status)
+            return PermanentError(self._no_model(status, detail, model, named_by), kind="not_open", status=status)
         if status == 404:
             text = (
-                f"{service.name} has nothing at {self._base} ({said}); correct {service.address_setting}, up to and with its "
+                f"{service.name} has nothing at {self._base} ({detail}); correct {service.address_setting}, up to and with its "
                 f"version (https://host/v1), or {named_by}"
             )
             return PermanentError(text, kind="invalid_request", status=status)
         if status == 401 and not service.key_setting:
-            text = f"{service.name} asks for a key ({said}); name its address in OPENAI_GATEWAYS and the key in OPENAI_KEY_NAME"
+            text = f"{service.name} asks for a key ({detail}); name its address in OPENAI_GATEWAYS and the key in OPENAI_KEY_NAME"
             return PermanentError(text, kind="auth", status=status)
         return None
 
-    def _no_model(self, status: int, said: str, model: str, named_by: str) -> str:
+    def _no_model(self, status: int, detail: str, model: str, named_by: str) -> str:
         if self.provider == "ollama":
-            return f"Ollama has no {model!r} ({said}); fetch it: ollama pull {model}, or correct {named_by}"
+            return f"Ollama has no {model!r} ({detail}); fetch it: ollama pull {model}, or correct {named_by}"
         if self.local:
-            return f"{self.service.name} has no {model!r} ({said}); load it there, or correct {named_by}"
+            return f"{self.service.name} has no {model!r} ({detail}); load it there, or correct {named_by}"
         whom = self.service.key_setting or "this key"
         return (
-            f"the model {model!r} is not open to {whom} at {self.host} ({status}: {said}); have it opened there, or correct "
+            f"the model {model!r} is not open to {whom} at {self.host} ({status}: {detail}); have it opened there, or correct "
             f"{named_by}: newsproof doctor --live names those on its list"
         )
 
@@ -155,25 +155,25 @@ async def listed_models(
     data = json_object(response, client.service).get("data")
     if not isinstance(data, list):
         raise UselessAnswerError(f"{client.service.name}'s response is not a list of models; {client.service.correct}")
-    rows = [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    rows = [entry for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
     contexts = {row["id"]: _context(row) for row in rows}
     if client.provider == "llamacpp":
         contexts |= dict.fromkeys(contexts, await _of_llamacpp(client)) if len(contexts) == 1 else {}
     elif client.provider == "ollama":
-        contexts |= {name: found for name, found in (await _of_ollama(client)).items() if name in contexts}
+        contexts |= {name: size for name, size in (await _of_ollama(client)).items() if name in contexts}
     return tuple(
         ListedModel(model if name == f"{model}:latest" else name, context) for name, context in contexts.items()
     )
 
 
 def _context(row: dict[str, Any]) -> int | None:
-    return next((found for field in _CONTEXT if (found := _count(row.get(field))) is not None), None)
+    return next((context for field in _CONTEXT if (context := _count(row.get(field))) is not None), None)
 
 
 async def _of_llamacpp(client: OpenAICompatibleClient) -> int | None:
     """Return the context of one slot. https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md, GET /props."""
-    said = await _object(client, "//props")
-    settings = said.get("default_generation_settings")
+    properties = await _object(client, "//props")
+    settings = properties.get("default_generation_settings")
     return _count(settings.get("n_ctx")) if isinstance(settings, dict) else None
 
 
@@ -183,7 +183,7 @@ async def _of_ollama(client: OpenAICompatibleClient) -> dict[str, int | None]:
     https://docs.ollama.com/context-length, https://docs.ollama.com/api/ps
     """
     models = (await _object(client, "//api/ps")).get("models")
-    rows = [one for one in models if isinstance(one, dict)] if isinstance(models, list) else []
+    rows = [entry for entry in models if isinstance(entry, dict)] if isinstance(models, list) else []
     return {str(row.get("name")): _count(row.get("context_length")) for row in rows}
 
 

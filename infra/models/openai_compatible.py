@@ -81,25 +81,25 @@ class Dialect(msgspec.Struct):
     effort: bool = True
     temperature: bool = True
 
-    def without(self, said: str, sent: Container[str]) -> bool:
+    def without(self, message: str, sent: Container[str]) -> bool:
         """Drop the feature that a rejection names; False if there is none. ``sent``: the rejected body's fields."""
         structured = "response_format" in sent and re.search(
-            r"response_format|json.(schema|object)|grammar", said, re.I
+            r"response_format|json.(schema|object)|grammar", message, re.I
         )
         schemas = "response_format" in sent or "tools" in sent
-        if self.other_limit and self.limit in said and (self.other_limit in said or _UNKNOWN.search(said)):
+        if self.other_limit and self.limit in message and (self.other_limit in message or _UNKNOWN.search(message)):
             self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget's reservation relies on it
-        elif "temperature" in said and self.temperature:
+        elif "temperature" in message and self.temperature:
             self.temperature = False
-        elif schemas and self.strict and re.search(r"\bstrict\b|[Ii]nvalid schema for", said):
+        elif schemas and self.strict and re.search(r"\bstrict\b|[Ii]nvalid schema for", message):
             self.strict = False
         elif structured and self.structure:
             self.structure = "json_object" if self.structure == "json_schema" else ""
-        elif "tools" in sent and "tool_choice" in said and self.forcing != "plan":
+        elif "tools" in sent and "tool_choice" in message and self.forcing != "plan":
             self.forcing = "required" if self.forcing == "name" else "plan"
-        elif "tools" in sent and re.search(r"\btools?\b|function.call", said):
+        elif "tools" in sent and re.search(r"\btools?\b|function.call", message):
             self.tools, self.forcing = False, "plan"
-        elif "reasoning_effort" in sent and re.search(r"reasoning|thinking", said):
+        elif "reasoning_effort" in sent and re.search(r"reasoning|thinking", message):
             self.effort = False
         else:
             return False
@@ -183,14 +183,16 @@ class OpenAICompatibleModel:
                 )
             if response.status_code == 200:
                 return json_object(response, self._client.service), asked
-            said = error_message(response, "error", "message")
-            named = f"{error_message(response, 'error', 'param')} {said}"
-            if _names_features(response.status_code, said) and (
+            message = error_message(response, "error", "message")
+            named = f"{error_message(response, 'error', 'param')} {message}"
+            if _names_features(response.status_code, message) and (
                 self._dialect != spoken or self._dialect.without(named, body)
             ):
-                log.warning("the server does not support a feature; retrying without it", model=self.model, said=said)
+                log.warning(
+                    "the server does not support a feature; retrying without it", model=self.model, said=message
+                )
                 continue  # perhaps because a concurrent call has dropped the feature in the meantime
-            raise self._failure(response, said)
+            raise self._failure(response, message)
 
     def _body(self, effect: CallModel, mark: str, dialect: Dialect) -> dict[str, Any]:
         body = _body(effect, self.model, mark, dialect) | {dialect.limit: self._limit(effect)}
@@ -202,20 +204,20 @@ class OpenAICompatibleModel:
         room = effort_of(self.model, effect.thinking, local=self._client.local)[1]
         return min(effect.max_output_tokens + room, MOST_OUTPUT_TOKENS)
 
-    def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
+    def _failure(self, response: httpx.Response, message: str) -> NewsproofError:
         status = response.status_code
-        if (ended := self._client.unavailable(response, said, self.model, named_by="the model's name")) is not None:
+        if (ended := self._client.unavailable(response, message, self.model, named_by="the model's name")) is not None:
             return ended
         kinds = {error_message(response, "error", "code"), error_message(response, "error", "type")}
-        if status == 413 or kinds & _TOO_LONG or (status == 400 and "context length" in said):
-            text = f"the request is too large for {self.model} ({said}); send less text"
+        if status == 413 or kinds & _TOO_LONG or (status == 400 and "context length" in message):
+            text = f"the request is too large for {self.model} ({message}); send less text"
             return PermanentError(text, kind="too_large", status=status)
-        return refused(self._client.service, status, said, response.headers)
+        return refused(self._client.service, status, message, response.headers)
 
 
-def _names_features(status: int, said: str) -> bool:
+def _names_features(status: int, message: str) -> bool:
     """Return whether a rejection may name a feature. OpenRouter uses status 404, llama-server without --jinja 500."""
-    return status in {400, 422} or "No endpoints found that support" in said or "requires --jinja" in said
+    return status in {400, 422} or "No endpoints found that support" in message or "requires --jinja" in message
 
 
 def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[str, Any]:
@@ -235,8 +237,8 @@ def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[st
             schema = orjson.dumps(effect.response_schema).decode()
             system.append(f"Answer with one JSON object and nothing else, by this JSON Schema: {schema}")
     messages = [{"role": "system", "content": "\n\n".join(t for t in system if t)}]
-    said = {"role": "user", "content": "\n\n".join(untrusted.render(effect.parts, mark))}
-    return {**body, "messages": [*(m for m in messages if m["content"]), said]}
+    user_message = {"role": "user", "content": "\n\n".join(untrusted.render(effect.parts, mark))}
+    return {**body, "messages": [*(m for m in messages if m["content"]), user_message]}
 
 
 def _functions(effect: CallModel, dialect: Dialect) -> dict[str, Any]:

@@ -73,9 +73,9 @@ def _calls(message: dict[str, Any], spent: dict[str, Any]) -> tuple[FunctionCall
     listed = message.get("tool_calls") or []
     if not isinstance(listed, list):
         raise invalid("the response's tool_calls are not a list", spent)
-    found = []
-    for one in listed:
-        function = one.get("function") if isinstance(one, dict) else None
+    calls = []
+    for call in listed:
+        function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
             raise invalid("a tool call names no function", spent)
         given = function.get("arguments") or "{}"
@@ -87,8 +87,8 @@ def _calls(message: dict[str, Any], spent: dict[str, Any]) -> tuple[FunctionCall
             raise invalid(f"a function call has arguments that are not valid JSON ({exc})", spent) from exc
         if not isinstance(args, dict):
             raise invalid("a function call has arguments that are no object", spent)
-        found.append(FunctionCall(name=storable_text(function["name"]), args=args))
-    return tuple(found)
+        calls.append(FunctionCall(name=storable_text(function["name"]), args=args))
+    return tuple(calls)
 
 
 def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def texts_of(call: CallModel, label: str) -> list[str]:
 
 def language_of(call: CallModel) -> str | None:
     """Return the language of the news or of the subject, as its heading says."""
-    found = (_LANGUAGE.match(p.text) for p in call.parts if isinstance(p, Trusted))
-    return next((m[1] for m in found if m), None)
+    matches = (_LANGUAGE.match(p.text) for p in call.parts if isinstance(p, Trusted))
+    return next((m[1] for m in matches if m), None)
 
 
 def facts_of(call: CallModel) -> dict[str, Any]:

@@ -54,11 +54,11 @@ def modality_of(text: str) -> str:
 
 def _amount(text: str) -> dict[str, Any] | None:
     """Return the first figure with a currency or a coin beside it."""
-    found = next((m for m in _FIGURE.finditer(text) if m["sign"] or m["unit"]), None)
-    if found is None:
+    match = next((m for m in _FIGURE.finditer(text) if m["sign"] or m["unit"]), None)
+    if match is None:
         return None
-    parts = _PART.findall(found["number"])
+    parts = _PART.findall(match["number"])
     value = sum(float(number.replace(",", "")) * SCALES.get(scale.lower(), 1.0) for number, scale in parts)
     if value > _MOST:
         return None
-    return {"value": value, "unit": found["unit"] if not found["sign"] else _CURRENCY[found["sign"]]}
+    return {"value": value, "unit": match["unit"] if not match["sign"] else _CURRENCY[match["sign"]]}

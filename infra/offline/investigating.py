@@ -79,8 +79,8 @@ def framed(call: CallModel) -> ModelReply:
         {"question": (in_zh if zh else in_en).format(subject), "query": query.format(subject), "platforms": False}
         for _, in_en, in_zh, query in _questions_for(subject)
     ]
-    said = {"question": _PLATFORMS[zh].format(subject), "query": _PLATFORMS[2].format(subject), "platforms": True}
-    return ModelReply(data={"questions": [*asked, said]})
+    platforms = {"question": _PLATFORMS[zh].format(subject), "query": _PLATFORMS[2].format(subject), "platforms": True}
+    return ModelReply(data={"questions": [*asked, platforms]})
 
 
 def expanded(call: CallModel) -> ModelReply:
@@ -96,8 +96,8 @@ def stated(call: CallModel) -> ModelReply:
     """Return one claim for each event: the title of the first page in the language of the question that tells it."""
     zh, dates = language_of(call) == "zh", {r["number"]: r["date"] for r in facts_of(call)["references"]}
     subject = part_of(call, "subject")
-    told = [(label, text) for label, text in parts_of(call, "reference") if subject.lower() in text.lower()]
-    pages = [(int(label.split()[1]), text.partition("\n")[0], text) for label, text in told]
+    about_subject = [(label, text) for label, text in parts_of(call, "reference") if subject.lower() in text.lower()]
+    pages = [(int(label.split()[1]), text.partition("\n")[0], text) for label, text in about_subject]
     pages.sort(key=lambda p: (dates[p[0]] is None, dates[p[0]] or "", p[0]))
     events: list[dict[str, Any]] = []
     for number, title, text in pages:
@@ -116,15 +116,15 @@ def written(call: CallModel) -> ModelReply:
     """Return each claim as it was stated, with the references that say anything of it."""
     claims = {int(label.split()[1]): text for label, text in parts_of(call, "claim")}
     sentences = [
-        {"claim": one["number"], "text": claims[one["number"]] + " " + "".join(f"[{n}]" for n in one["references"])}
-        for one in facts_of(call)["claims"]
+        {"claim": fact["number"], "text": claims[fact["number"]] + " " + "".join(f"[{n}]" for n in fact["references"])}
+        for fact in facts_of(call)["claims"]
     ]
     return ModelReply(data={"sentences": sentences})
 
 
 def _claim(event: dict[str, Any], places: dict[str, int], zh: bool) -> dict[str, Any]:
-    told = [p for p in event["pages"] if p[2] not in ("denied", "corrected")] or event["pages"]
-    _, title, modality = next((p for p in told if is_zh(p[1]) == zh), told[0])
+    affirming = [p for p in event["pages"] if p[2] not in ("denied", "corrected")] or event["pages"]
+    _, title, modality = next((p for p in affirming if is_zh(p[1]) == zh), affirming[0])
     return {
         "claim": title,
         "event_type": event["kind"],
@@ -134,8 +134,8 @@ def _claim(event: dict[str, Any], places: dict[str, int], zh: bool) -> dict[str,
     }
 
 
-def _near(one: datetime | None, other: datetime | None) -> bool:
-    return one is None or other is None or abs(one - other) <= ONE_EVENT
+def _near(at: datetime | None, other: datetime | None) -> bool:
+    return at is None or other is None or abs(at - other) <= ONE_EVENT
 
 
 INVESTIGATION_RULES: dict[str, Callable[[CallModel], ModelReply]] = {

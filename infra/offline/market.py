@@ -29,7 +29,7 @@ SOURCE = "offline"
 SEED = 7
 
 
-class Invented(msgspec.Struct, frozen=True):
+class InventedAsset(msgspec.Struct, frozen=True):
     """An asset of the data set: approximate price (USD), volume an hour (units) and active addresses a day."""
 
     price: float
@@ -39,16 +39,16 @@ class Invented(msgspec.Struct, frozen=True):
 
 
 ASSETS = {
-    "BTC": Invented(95_000.0, 650.0, 620_000.0),
-    "ETH": Invented(3_300.0, 11_000.0, 480_000.0, 58e9),
-    "SOL": Invented(170.0, 160_000.0, 3_900_000.0, 9e9),
-    "BNB": Invented(680.0, 9_000.0, 1_300_000.0, 6e9),
-    "XRP": Invented(2.3, 30_000_000.0, 45_000.0),
-    "DOGE": Invented(0.24, 110_000_000.0, 52_000.0),
-    "ADA": Invented(0.75, 21_000_000.0, 30_000.0, 3e8),
-    "AVAX": Invented(27.0, 350_000.0, 34_000.0, 1.2e9),
-    "USDT": Invented(1.0, 900_000.0, 300_000.0),
-    "USDC": Invented(1.0, 700_000.0, 120_000.0),
+    "BTC": InventedAsset(95_000.0, 650.0, 620_000.0),
+    "ETH": InventedAsset(3_300.0, 11_000.0, 480_000.0, 58e9),
+    "SOL": InventedAsset(170.0, 160_000.0, 3_900_000.0, 9e9),
+    "BNB": InventedAsset(680.0, 9_000.0, 1_300_000.0, 6e9),
+    "XRP": InventedAsset(2.3, 30_000_000.0, 45_000.0),
+    "DOGE": InventedAsset(0.24, 110_000_000.0, 52_000.0),
+    "ADA": InventedAsset(0.75, 21_000_000.0, 30_000.0, 3e8),
+    "AVAX": InventedAsset(27.0, 350_000.0, 34_000.0, 1.2e9),
+    "USDT": InventedAsset(1.0, 900_000.0, 300_000.0),
+    "USDC": InventedAsset(1.0, 700_000.0, 120_000.0),
 }
 STEADY = frozenset({"USDT", "USDC"})
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
@@ -165,9 +165,9 @@ def _network(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datet
     if asset.chain_tvl:
         series += [("chain_tvl", asset.chain_tvl, "USD"), ("stablecoin_supply", asset.chain_tvl * 0.9, "USD")]
     for name, base, unit in series:
-        now, one, seven = (base * math.exp(_wave(f"{symbol}:{name}", day - n * _DAY)) for n in (0, 1, 7))
+        now, yesterday, seven = (base * math.exp(_wave(f"{symbol}:{name}", day - n * _DAY)) for n in (0, 1, 7))
         yield name, now, unit, day
-        yield f"{name}_change_1d", (now / one - 1) * 100, "%", day
+        yield f"{name}_change_1d", (now / yesterday - 1) * 100, "%", day
         yield f"{name}_change_7d", (now / seven - 1) * 100, "%", day
     flow = asset.price * asset.volume * 24
     into = [0.2 * flow * math.exp(_wave(f"{symbol}:in", day - n * _DAY)) for n in range(7)]

@@ -53,14 +53,14 @@ class OfflineModel(Free):
             await asyncio.sleep(self._latency_s)
         reply = rule(call)
         asked = call.system + "".join(p.text for p in call.parts)
-        said = json.dumps([reply.data, [c.args for c in reply.function_calls]], ensure_ascii=False)
+        output = json.dumps([reply.data, [c.args for c in reply.function_calls]], ensure_ascii=False)
         return Answer(
             reply=reply,
             cost_usd=Decimal(0),
             cost_source="offline; tokens estimated from characters",
             model=MODEL,
             usage_input_tokens=estimated_tokens(asked),
-            usage_output_tokens=estimated_tokens(said),
+            usage_output_tokens=estimated_tokens(output),
         )
 
     async def close(self) -> None: ...
@@ -82,7 +82,7 @@ def _plan(call: CallModel) -> ModelReply:
         part_of(call, "news"),
         facts_of(call),
         list(tools),
-        found=" ".join(texts_of(call, "expanded_keywords")),
+        page_words=" ".join(texts_of(call, "expanded_keywords")),
         remembered=any(float(label.rpartition(" ")[2]) > 0.8 for label, _ in parts_of(call, "memory")),
         urls=[text.rpartition("\n")[2] for text in texts_of(call, "unopened")],
     )
@@ -119,7 +119,7 @@ def _critique(_: CallModel) -> ModelReply:
 def _synthesize(call: CallModel) -> ModelReply:
     facts, news = facts_of(call), part_of(call, "news")
     draft, low, high = facts["draft"], facts["lowest"], facts["highest"]
-    said, language = " ".join(news.split())[:200], language_of(call) or ("zh" if is_zh(news) else "en")
+    summary, language = " ".join(news.split())[:200], language_of(call) or ("zh" if is_zh(news) else "en")
     zh = language == "zh"
     cited = "".join(f"[{n}]" for n, stance in _quotes(call) if stance in ("supports", "denies"))
     if low == high:
@@ -131,10 +131,10 @@ def _synthesize(call: CallModel) -> ModelReply:
         data={
             **chosen,
             "reason": f"{why} {cited}".strip(),
-            "summary": said,
+            "summary": summary,
             # Rules do not translate.
-            "summary_zh": said if language == "zh" else None,
-            "summary_en": said if language == "en" else None,
+            "summary_zh": summary if language == "zh" else None,
+            "summary_en": summary if language == "en" else None,
             "action": draft["action"],
             "direction": draft["direction"],
             "strength": draft["strength"],
@@ -154,8 +154,8 @@ def _choose_functions(call: CallModel) -> ModelReply:
 
 def _quotes(call: CallModel) -> list[tuple[int, str]]:
     """Return number and stance of each checked quote, by its label."""
-    found = (_QUOTE.match(label) for label, _ in parts_of(call, "quote "))
-    return [(int(m[1]), m[2]) for m in found if m]
+    matches = (_QUOTE.match(label) for label, _ in parts_of(call, "quote "))
+    return [(int(m[1]), m[2]) for m in matches if m]
 
 
 _RULES: dict[str, Callable[[CallModel], ModelReply]] = {

@@ -18,7 +18,7 @@ _ENOUGH_SOURCES = 3
 
 
 def plan_of(
-    news: str, facts: dict[str, Any], offered: list[str], *, found: str, remembered: bool, urls: list[str]
+    news: str, facts: dict[str, Any], offered: list[str], *, page_words: str, remembered: bool, urls: list[str]
 ) -> dict[str, Any]:
     """Return the arguments of ``decide_next_tools``.
 
@@ -37,7 +37,7 @@ def plan_of(
     tools = [t for t in dict.fromkeys(wanted) if t in offered]
     # With a search per claim, the main search takes the first claim.
     main = next((t for t in tasks if t["tool"] == "search"), None)
-    keywords = main["query"] if main else keywords_of(news, kind, entity_of(news), extra=found)
+    keywords = main["query"] if main else keywords_of(news, kind, entity_of(news), extra=page_words)
     return _arguments(
         tools,
         tasks,

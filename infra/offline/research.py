@@ -176,12 +176,14 @@ def _cases_of(question: str) -> dict[str, Any]:
     coin = next((n for n, (t, _) in lexicon.ASSETS.items() if t == ticker and n in question.lower()), ticker)
     asset = ticker if coin.lower() in question.lower() else ""  # not the token of a company that is named
     kind = words.EVENT_NAMES.get(event_type_of(question), [])
-    told = [one for one in names.values() if one[0] not in (ticker, title)] + ([kind] if kind else [])
+    subjects = [spelled for spelled in names.values() if spelled[0] not in (ticker, title)] + ([kind] if kind else [])
     days = next((days for within, days in words.WITHIN if within.search(question)), 0)
     return {
         "asset": asset,
-        "names": [*([[ticker, title]] if asset and told else []), *told],
-        "verdicts": [v for v, said in words.VERDICTS.items() if words.LISTS.search(question) and said.search(question)],
+        "names": [*([[ticker, title]] if asset and subjects else []), *subjects],
+        "verdicts": [
+            v for v, pattern in words.VERDICTS.items() if words.LISTS.search(question) and pattern.search(question)
+        ],
         "hours": 24 * days,
     }
 

@@ -36,12 +36,12 @@ def draft_of(text: str) -> dict[str, Any]:
     flags += ["second_hand"] if lx.SECOND_HAND.search(text) else []
     flags += ["price_gap"] if _BIG.search(text) and action != "observe" else []
     zh = is_zh(text)
-    said = " ".join(text.split())[:200]
+    summary = " ".join(text.split())[:200]
     return {
-        "summary": said,
+        "summary": summary,
         # Rules do not translate: in the other language the pipeline tells the claim by its parts.
-        "summary_zh": said if zh else "",
-        "summary_en": "" if zh else said,
+        "summary_zh": summary if zh else "",
+        "summary_en": "" if zh else summary,
         "event_type": kind,
         "claim": stated(text, kind, asset[0], entity),
         "asset": asset[0],
@@ -82,14 +82,14 @@ def assets_in(text: str) -> tuple[str, ...]:
 
 
 def _named_coins(text: str) -> list[tuple[int, str, str]]:
-    found: list[tuple[int, str, str]] = []
+    coins: list[tuple[int, str, str]] = []
     taken = text.lower()
     for name, (ticker, title) in lx.ASSETS.items():
         at = taken.find(name)
         if at >= 0:
-            found.append((at, ticker, title))
+            coins.append((at, ticker, title))
             taken = taken.replace(name, " " * len(name))
-    return found + [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
+    return coins + [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
 
 
 def asset_of(text: str) -> tuple[str, str]:
@@ -99,14 +99,14 @@ def asset_of(text: str) -> tuple[str, str]:
     listed = _LISTED.search(text)
     if listed is not None and listed[1] not in lx.NO_TICKER:
         return listed[1], listed[1]
-    low, found = text.lower(), _named_coins(text)
+    low, coins = text.lower(), _named_coins(text)
     # A stablecoin next to another coin is the unit of an amount, unless it is the subject (a depeg).
     kind = event_type_of(text)
-    if kind != "depeg" and any(t not in lx.STABLE for _, t, _ in found):
-        found = [f for f in found if f[1] not in lx.STABLE]
+    if kind != "depeg" and any(t not in lx.STABLE for _, t, _ in coins):
+        coins = [f for f in coins if f[1] not in lx.STABLE]
     # An actor's own token follows the actor's fate; the coin in the text may only be what was lost or paid.
     actors = [(low.find(a), t, t) for a, t in lx.TOKEN_OF.items() if a in low and kind != "scam_alert"]
-    first = min([*found, *actors]) if found or actors else None
+    first = min([*coins, *actors]) if coins or actors else None
     if first is not None:
         return first[1], first[2]
     return ("BTC", "Bitcoin") if re.search(r"crypto|defi|虚拟货币|加密|代币", low) else ("UNKNOWN", "unknown")

@@ -95,12 +95,12 @@ class OfflinePages(Free):
         scrape: Scrape = effect
         if self._latency_s > 0:
             await asyncio.sleep(self._latency_s)
-        found = self._by_url.get(scrape.url)
-        if found is None:
+        document = self._by_url.get(scrape.url)
+        if document is None:
             raise PermanentError(
                 f"the bundled corpus has no page {scrape.url}: offline opens only those", kind="blocked"
             )
-        page = Page(url=found.url, title=found.title, text=found.content)
+        page = Page(url=document.url, title=document.title, text=document.content)
         return Answer(reply=PageReply(page=page), cost_usd=Decimal(0), cost_source="offline")
 
     async def close(self) -> None: ...
@@ -114,16 +114,16 @@ def load_corpus(folder: Path | None = None) -> tuple[Document, ...]:
     """
     root: Any = folder or resources.files("infra.offline").joinpath("corpus")
     decoder = msgspec.json.Decoder(Document)
-    found: list[Document] = []
+    documents: list[Document] = []
     for file in sorted((f for f in root.iterdir() if f.name.endswith(".jsonl")), key=lambda f: f.name):
         for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1):
             try:
-                found.append(decoder.decode(line))
+                documents.append(decoder.decode(line))
             except msgspec.DecodeError as exc:
                 raise ConfigError(f"{file.name} line {number} is no document: {exc}; correct or remove it") from exc
-    if not found:
+    if not documents:
         raise ConfigError(f"the offline corpus {root} holds no documents: install the package again")
-    return tuple(sorted(found, key=lambda d: d.id))
+    return tuple(sorted(documents, key=lambda d: d.id))
 
 
 def _result(document: Document, score: float, provider: str) -> SearchResult:

@@ -13,7 +13,7 @@ from infra.http import BoundedTransport, UselessAnswerError, kind_of_server_erro
 from infra.pages.guard import Guard, Target
 from infra.pages.network import GuardedTransport, Proxy
 from infra.pages.reader_client import Reader
-from infra.pages.reader_messages import PageAsked, ReadPage
+from infra.pages.reader_messages import PageRequest, ReadPage
 from infra.pages.robots import Robots
 from infra.pages.rules import AGENT
 from schemas.errors import PermanentError, TransientError
@@ -63,7 +63,7 @@ class FetchRoute:
         status, kind = response.status_code, response.headers.get("content-type", "")
         is_page = not kind or _READABLE.match(kind.strip()) is not None
         answered = await self._reader.page(
-            PageAsked(
+            PageRequest(
                 body=response.content,
                 content_type=kind,
                 status=status,

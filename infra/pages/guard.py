@@ -81,8 +81,8 @@ def is_public(address: IPAddress, _port: int) -> bool:
 
 async def resolve(host: str, port: int) -> tuple[str, ...]:
     """Return a host's addresses from the system's resolver."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(address[4][0]) for address in found))
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[4][0]) for address in addresses))
 
 
 class Guard:
@@ -142,12 +142,12 @@ class Guard:
         """
         literal = _literal(host)
         try:
-            found = [str(literal)] if literal is not None else await self._resolves(host, port)
+            texts = [str(literal)] if literal is not None else await self._resolves(host, port)
         except (OSError, UnicodeError) as exc:
             raise TransientError(f"the name {quoted(host, 100)} cannot be resolved ({exc})", kind="network") from exc
-        numbers = tuple(ipaddress.ip_address(one) for one in found)
+        numbers = tuple(ipaddress.ip_address(text) for text in texts)
         # One bad address is enough: a name that points both inside and outside is an attack, not a page.
-        if bad := [one for one in numbers if not self._allows(one, port)]:
+        if bad := [number for number in numbers if not self._allows(number, port)]:
             raise _refusal(host, f"it resolves to {bad[0]}, which is no public address")
         if not numbers:
             raise TransientError(f"the name {quoted(host, 100)} has no address", kind="network")

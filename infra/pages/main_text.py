@@ -94,7 +94,7 @@ def _tree(html: str) -> Any:
 
 def _empty_unseen(tree: Any) -> None:
     # Emptied, not removed: each removal moves the following text, which takes quadratic time.
-    for element in [one for one in tree.iter() if _unseen(one)]:
+    for element in [unseen for unseen in tree.iter() if _unseen(unseen)]:
         element.clear(keep_tail=True)
 
 
@@ -111,12 +111,12 @@ def _main_text(tree: Any, url: str) -> str:
     import trafilatura
 
     try:
-        found = trafilatura.bare_extraction(
+        document = trafilatura.bare_extraction(
             tree, url=url, with_metadata=False, include_comments=False, include_tables=True
         )
     except Exception:
         return ""
-    return visible(storable_text(getattr(found, "text", None) or "")) if found is not None else ""
+    return visible(storable_text(getattr(document, "text", None) or "")) if document is not None else ""
 
 
 def _all_text(tree: Any) -> str:
@@ -140,8 +140,8 @@ def _walk(tree: Any) -> Iterator[tuple[str, Any]]:
 
 def _title(tree: Any) -> str:
     for path in ("//meta[@property='og:title']/@content", "//title/text()", "//h1//text()"):
-        for found in tree.xpath(path):
-            if title := visible(str(found)):
+        for node in tree.xpath(path):
+            if title := visible(str(node)):
                 return " ".join(storable_text(title).split())[:_MAX_TITLE_CHARS]
     return ""
 
@@ -171,10 +171,10 @@ def _linked_dates(script: str) -> Iterator[str]:
     except (ValueError, RecursionError):
         return
     while waiting:
-        one = waiting.pop(0)
-        if isinstance(one, list):
-            waiting += one[:100]
-        elif isinstance(one, dict):
-            if isinstance(date := one.get("datePublished"), str):
+        node = waiting.pop(0)
+        if isinstance(node, list):
+            waiting += node[:100]
+        elif isinstance(node, dict):
+            if isinstance(date := node.get("datePublished"), str):
                 yield date
-            waiting += [one[key] for key in ("@graph", "mainEntity", "mainEntityOfPage") if key in one]
+            waiting += [node[key] for key in ("@graph", "mainEntity", "mainEntityOfPage") if key in node]

@@ -103,11 +103,11 @@ def hides(style: str) -> bool:
     if len(style) > MAX_STYLE:
         return True
     plain = _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), _COMMENT.sub("", style.lower()))
-    said = []
+    declarations = []
     for declaration in plain.split(";"):
         name, _, value = declaration.partition(":")
-        said.append((name.strip(), value.partition("!")[0].split()))
-    return any(_hides_alone(name, words) for name, words in said) or _hide_together(dict(said))
+        declarations.append((name.strip(), value.partition("!")[0].split()))
+    return any(_hides_alone(name, words) for name, words in declarations) or _hide_together(dict(declarations))
 
 
 def _hides_alone(name: str, words: list[str]) -> bool:
@@ -125,7 +125,7 @@ def _hides_alone(name: str, words: list[str]) -> bool:
         case "opacity":
             return _is(_FAINT, value)
         case "filter":
-            return any(_is(_FAINT, found[1]) for found in _SEE_THROUGH.finditer(value))
+            return any(_is(_FAINT, match[1]) for match in _SEE_THROUGH.finditer(value))
         case "color" | "-webkit-text-fill-color":
             return _is(_NO_COLOUR, value)
         case "clip" | "clip-path":
@@ -135,15 +135,17 @@ def _hides_alone(name: str, words: list[str]) -> bool:
     return name in _AWAY and _is(_AWAY[name], value)
 
 
-def _hide_together(said: dict[str, list[str]]) -> bool:
-    values = {name: "".join(words) for name, words in said.items()}
+def _hide_together(declarations: dict[str, list[str]]) -> bool:
+    values = {name: "".join(words) for name, words in declarations.items()}
     background = values.get("background-color") or values.get("background")
     if background and values.get("color") == background:
         return True
     if "hidden" not in (values.get("overflow"), values.get("overflow-x"), values.get("overflow-y")):
         return False
     # A box without height but with padding shows its content, usually a video.
-    padded = any(not _unreadable(word) for name in said if name.startswith("padding") for word in said[name])
+    padded = any(
+        not _unreadable(word) for name in declarations if name.startswith("padding") for word in declarations[name]
+    )
     sizes = ("width", "max-width") if padded else ("width", "max-width", "height", "max-height")
     return any(_is(_NOTHING, values.get(name)) for name in sizes)
 

@@ -115,9 +115,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 )
         status = head.split(b"\r\n", 1)[0].split(b" ")
         if len(status) < 2 or status[1] != b"200":
-            said = quoted(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
+            answer = quoted(head.split(b"\r\n", 1)[0].decode("latin-1"), 100)
             raise TransientError(
-                f"the proxy {proxy.name} opens no tunnel ({said}); correct SCRAPE_PROXIES", kind="network"
+                f"the proxy {proxy.name} opens no tunnel ({answer}); correct SCRAPE_PROXIES", kind="network"
             )
 
 

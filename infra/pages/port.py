@@ -57,11 +57,11 @@ class LivePages(Free):
         """
         self._timeout_s = timeout_s
         guard, robots = guard or Guard(), robots or Robots()
-        routes = [None, *(Proxy(one) for one in proxies)]
+        routes = [None, *(Proxy(proxy) for proxy in proxies)]
         self._reader = Reader(limit_s=timeout_s * _READING_SHARE)
         self._routes = [
-            FetchRoute(guard, robots, self._reader, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes)
-            for one in routes
+            FetchRoute(guard, robots, self._reader, proxy=proxy, timeout_s=timeout_s, max_bytes=max_bytes)
+            for proxy in routes
         ]
 
     async def perform(self, effect: Scrape) -> Answer:

@@ -14,7 +14,15 @@ import msgspec
 import structlog
 
 from infra.http import quoted
-from infra.pages.reader_messages import LENGTH, MAX_ANSWER_BYTES, Broken, PageAnswer, PageAsked, RulesAnswer, RulesAsked
+from infra.pages.reader_messages import (
+    LENGTH,
+    MAX_ANSWER_BYTES,
+    Broken,
+    PageAnswer,
+    PageRequest,
+    RulesAnswer,
+    RulesRequest,
+)
 from schemas.errors import FailureKind, PermanentError, TransientError
 
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -44,7 +52,7 @@ class Reader:
         self._process: asyncio.Task[Process] | None = None
         self._killed: set[asyncio.Task[int]] = set()
 
-    async def page(self, asked: PageAsked) -> PageAnswer:
+    async def page(self, asked: PageRequest) -> PageAnswer:
         """Return the content of a page.
 
         Raises:
@@ -55,7 +63,7 @@ class Reader:
 
     async def allows(self, rules: bytes, url: str) -> bool:
         """Return whether a site's robots.txt lets our robot open the URL. Raises as :meth:`page`."""
-        return (await self._ask(RulesAsked(rules=rules, url=url), _RULES)).allowed
+        return (await self._ask(RulesRequest(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
         """End the process for good: pending and running requests fail with a transient error. Idempotent."""
@@ -145,7 +153,7 @@ class Reader:
         ended.add_done_callback(self._killed.discard)
 
     def _unread(self, asked: Any, why: str, kind: FailureKind = "invalid_output") -> PermanentError:
-        what = "the robots.txt for " if isinstance(asked, RulesAsked) else ""
+        what = "the robots.txt for " if isinstance(asked, RulesRequest) else ""
         _log.warning("page_unread", url=quoted(asked.url, 200), what=what, why=why)
         return PermanentError(f"{what}{quoted(asked.url, 120)} {why}; the page is left out", kind=kind)
 

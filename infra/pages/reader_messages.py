@@ -25,7 +25,7 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
     truncated: bool = False
 
 
-class PageAsked(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
     """A page as received. ``readable``: return its text, too; otherwise only whether it is a captcha."""
 
     body: bytes
@@ -36,7 +36,7 @@ class PageAsked(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
     plain: bool
 
 
-class RulesAsked(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
+class RulesRequest(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
     """A site's robots.txt and a URL of the site."""
 
     rules: bytes
@@ -62,5 +62,5 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
     error: str
 
 
-Asked = PageAsked | RulesAsked
+Asked = PageRequest | RulesRequest
 ReaderAnswer = PageAnswer | RulesAnswer | Broken

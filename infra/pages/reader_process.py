@@ -31,7 +31,7 @@ from infra.pages.reader_messages import (
     Asked,
     Broken,
     PageAnswer,
-    PageAsked,
+    PageRequest,
     ReaderAnswer,
     ReadPage,
     RulesAnswer,
@@ -43,7 +43,7 @@ from schemas.topics import MAX_BODY_BYTES
 
 def answer(asked: Asked) -> ReaderAnswer:
     """Parse the bytes of one request. Bounds neither time nor memory."""
-    if not isinstance(asked, PageAsked):
+    if not isinstance(asked, PageRequest):
         return RulesAnswer(allowed=allowed_by(asked.rules, asked.url))
     text = decoded(asked.body, asked.content_type)
     if asks_if_human(text, asked.status):
@@ -51,7 +51,7 @@ def answer(asked: Asked) -> ReaderAnswer:
     return PageAnswer(asks_if_human=False, page=_read(text, asked) if asked.readable else None)
 
 
-def _read(text: str, asked: PageAsked) -> ReadPage | None:
+def _read(text: str, asked: PageRequest) -> ReadPage | None:
     is_plain_text = asked.content_type.strip().lower().startswith("text/plain")
     page = read_text(text) if is_plain_text else read_page(text, asked.url, plain=asked.plain)
     if page is None:

@@ -20,7 +20,7 @@ def allowed_by(rules: bytes, url: str) -> bool:
     disallows everything: no legitimate file is like that, and matching it could take arbitrarily long.
     """
     text = rules.decode("utf-8", "replace").removeprefix("\ufeff")
-    found = [rule[1] for line in text.splitlines() if (rule := _RULE.match(line.partition("#")[0]))]
-    if len(found) > MAX_RULES or any(rule.count("*") > MAX_WILDCARDS for rule in found):
+    patterns = [rule[1] for line in text.splitlines() if (rule := _RULE.match(line.partition("#")[0]))]
+    if len(patterns) > MAX_RULES or any(rule.count("*") > MAX_WILDCARDS for rule in patterns):
         return False
     return bool(Protego.parse(text).can_fetch(url, AGENT))

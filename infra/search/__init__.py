@@ -61,7 +61,9 @@ def is_keyless_default(settings: Settings) -> bool:
 
 
 def _ready(settings: Settings) -> tuple[str, ...]:
-    return tuple(one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
+    return tuple(
+        provider.name for provider in PROVIDERS.values() if provider.by_default and provider.missing(settings) is None
+    )
 
 
 def role_settings(settings: Settings) -> dict[str, tuple[str, ...]]:
@@ -72,7 +74,7 @@ def role_settings(settings: Settings) -> dict[str, tuple[str, ...]]:
     """
     rows = {}
     for part in filter(None, (part.strip() for part in settings.search_roles.split(","))):
-        key, _, written = (one.strip() for one in part.partition("="))
+        key, _, written = (piece.strip() for piece in part.partition("="))
         names = tuple(filter(None, (name.strip().lower() for name in written.split("|"))))
         # A role lists providers; what an event, a depth or an order has are roles.
         unknown = [name for name in names if name not in PROVIDERS] if ":" not in key else []
@@ -121,19 +123,19 @@ def by_provider(setting: str, written: str, *, most: float) -> dict[str, float]:
     first, *others = (part.strip() for part in written.split(","))
     named = dict.fromkeys(PROVIDERS, first)
     for part in others:
-        name, _, number = (one.strip() for one in part.partition("="))
+        name, _, number = (piece.strip() for piece in part.partition("="))
         if name not in PROVIDERS:
             raise ConfigError(
                 f"{setting.upper()} has {part!r}: write name=number, the name one of {', '.join(PROVIDERS)}"
             )
         named[name] = number
     try:
-        found = {name: float(number) for name, number in named.items()}
+        numbers = {name: float(number) for name, number in named.items()}
     except ValueError as exc:
         raise ConfigError(f"{setting.upper()} is {written!r}: write a number, then others as name=number") from exc
-    if not all(0 <= number <= most for number in found.values()):
+    if not all(0 <= number <= most for number in numbers.values()):
         raise ConfigError(f"{setting.upper()} is {written!r}: write numbers from 0 to {most:g}")
-    return found
+    return numbers
 
 
 def _value(secret: SecretStr | None) -> str:
@@ -231,8 +233,8 @@ def _nothing(_settings: Settings) -> None:
 
 
 PROVIDERS: dict[str, Provider] = {
-    one.name: one
-    for one in (
+    provider.name: provider
+    for provider in (
         Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow, by_default=True),
         Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True, billed=True),
         Provider(

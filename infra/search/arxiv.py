@@ -74,22 +74,22 @@ class ArxivSearch(SearchAdapter):
         return max(recent, effect.since or _FIRST_DAY)
 
     def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
-        said = quoted(response.text, 200)
+        detail = quoted(response.text, 200)
         if response.status_code not in {200, 400}:
-            raise self._refused(response, said)
-        if "rate exceeded" in said.lower():
-            raise self._refused(response, said, status=429)
+            raise self._refused(response, detail)
+        if "rate exceeded" in detail.lower():
+            raise self._refused(response, detail, status=429)
         entries = self._entries(response.content)
         if why := next((_text(e, "summary") for e in entries if "/api/errors" in _text(e, "id")), None):
             raise refused(_ARXIV, 400, quoted(why, 200))
         if response.status_code == 400:
-            raise refused(_ARXIV, 400, said)
+            raise refused(_ARXIV, 400, detail)
         return self._answer(entries, _read_entry, query, limit=effect.max_results)
 
     def _refused(
-        self, response: httpx.Response, said: str, *, status: int | None = None
+        self, response: httpx.Response, detail: str, *, status: int | None = None
     ) -> TransientError | PermanentError:
-        return self._pace.heed(refused(_ARXIV, status or response.status_code, said, response.headers))
+        return self._pace.heed(refused(_ARXIV, status or response.status_code, detail, response.headers))
 
     def _entries(self, body: bytes) -> list[ElementTree.Element]:
         # No document type, hence no entities that expand or point to files; and no UTF-16, in which these words look

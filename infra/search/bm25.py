@@ -44,12 +44,12 @@ class Bm25:
 
     def add(self, text: str) -> int:
         """Take a text in; return its number."""
-        number, found = self._next, terms(text)
+        number, words = self._next, terms(text)
         self._next += 1
-        self._lengths[number] = len(found)
-        self._all_lengths += len(found)
+        self._lengths[number] = len(words)
+        self._all_lengths += len(words)
         first = number << _COUNT_BITS
-        for term, count in Counter(found).items():
+        for term, count in Counter(words).items():
             # The number and the count of a term in one integer: a fifth of what a pair takes.
             if (posted := self._postings.get(term)) is None:
                 posted = self._postings[term] = array("Q")
@@ -66,7 +66,7 @@ class Bm25:
         for number in self._dropped:
             self._all_lengths -= self._lengths.pop(number)
         for term, posted in list(self._postings.items()):
-            if kept := array("Q", (one for one in posted if one >> _COUNT_BITS not in self._dropped)):
+            if kept := array("Q", (posting for posting in posted if posting >> _COUNT_BITS not in self._dropped)):
                 self._postings[term] = kept
             else:
                 del self._postings[term]
@@ -99,15 +99,15 @@ class Bm25:
 
 def terms(text: str) -> list[str]:
     """Return English stems, numbers and Chinese bigrams in order."""
-    found: list[str] = []
+    words: list[str] = []
     for token in _TOKEN.findall(text.lower()):
         if token[0].isascii():
-            found.append(token.replace(",", "") if token[0].isdigit() else token[:STEM_CHARACTERS])
+            words.append(token.replace(",", "") if token[0].isdigit() else token[:STEM_CHARACTERS])
         elif len(token) == 1:
-            found.append(token)
+            words.append(token)
         else:
-            found += [token[i : i + 2] for i in range(len(token) - 1)]
-    return found
+            words += [token[i : i + 2] for i in range(len(token) - 1)]
+    return words
 
 
 def _score(share: float, shared: int, wanted: int) -> float:

@@ -96,10 +96,10 @@ def _read_item(item: Any, query: str) -> SearchResult | None:
     )
 
 
-def _translate(code: int, said: str, response: httpx.Response) -> TransientError | PermanentError:
+def _translate(code: int, detail: str, response: httpx.Response) -> TransientError | PermanentError:
     if code == 403:
-        text = f"Bocha's balance is used up ({said}); top it up on https://open.bochaai.com"
+        text = f"Bocha's balance is used up ({detail}); top it up on https://open.bochaai.com"
         return PermanentError(text, kind="plan_limit", status=code)
-    if code == 400 and "api key" in said.lower():
-        return refused(_BOCHA, 401, said)
-    return refused(_BOCHA, code, said, response.headers)
+    if code == 400 and "api key" in detail.lower():
+        return refused(_BOCHA, 401, detail)
+    return refused(_BOCHA, code, detail, response.headers)

@@ -103,21 +103,21 @@ class GdeltSearch(SearchAdapter):
 
     def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
         text = response.text.strip()
-        said = quoted(text, 200)
-        if response.status_code != 200 or "limit requests" in said.lower():
-            raise self._refused(response, said)
+        detail = quoted(text, 200)
+        if response.status_code != 200 or "limit requests" in detail.lower():
+            raise self._refused(response, detail)
         if text[:1].isalpha():
-            raise refused(_GDELT, 400, said)
+            raise refused(_GDELT, 400, detail)
         return self._answer(self._articles(text), _read_item, query, limit=effect.max_results, order=_best_first)
 
-    def _refused(self, response: httpx.Response, said: str) -> TransientError | PermanentError:
-        status = 429 if "limit requests" in said.lower() else response.status_code
-        return self._pace.heed(refused(_GDELT, status, said, response.headers))
+    def _refused(self, response: httpx.Response, detail: str) -> TransientError | PermanentError:
+        status = 429 if "limit requests" in detail.lower() else response.status_code
+        return self._pace.heed(refused(_GDELT, status, detail, response.headers))
 
     def _articles(self, text: str) -> list[Any]:
         # Titles may hold stray backslashes and control characters, which would lose the whole answer.
         try:
-            body = json.loads(_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text), strict=False)
+            body = json.loads(_ESCAPE.sub(lambda match: match[0] if match[1] else r"\\", text), strict=False)
         except (ValueError, RecursionError) as exc:
             raise self._useless(f"is not JSON ({type(exc).__name__})") from exc
         articles = [] if body == {} else body.get("articles") if isinstance(body, dict) else None
@@ -132,9 +132,9 @@ def _expression(query: str, effect: Search) -> str:
     A term is a word, or words in double quotes. GDELT joins terms by AND, takes OR in parentheses alone, and no term of
     fewer than three characters.
     """
-    found = (term for term in _TERM.findall(query) if term.lower() not in _OPERATORS and len(term.strip('"')) > 2)
+    words = (term for term in _TERM.findall(query) if term.lower() not in _OPERATORS and len(term.strip('"')) > 2)
     once: dict[str, str] = {}
-    for term in found:
+    for term in words:
         # Other clients of GDELT quote words with a hyphen, which may be an operator; GDELT itself does not say.
         once.setdefault(term.lower(), f'"{term}"' if re.search(r"^[^\"].*[-&]", term) else term)
     terms = list(once.values())
@@ -158,9 +158,9 @@ def _within(domains: Iterable[str], room: int) -> str:
     hosts: list[str] = []
     for domain in domains:
         host = domain.lower().rpartition("://")[2].partition("/")[0]
-        one = f"domainis:{host}"
-        if _HOST.fullmatch(host) and one not in hosts and len(_either([*hosts, one])) <= room:
-            hosts.append(one)
+        term = f"domainis:{host}"
+        if _HOST.fullmatch(host) and term not in hosts and len(_either([*hosts, term])) <= room:
+            hosts.append(term)
     if not hosts:
         raise PermanentError(
             f"GDELT can search none of the requested domains ({quoted(', '.join(domains), 200)}); write them like sec.gov",

@@ -52,7 +52,7 @@ class RagflowSearch(SearchAdapter):
         Raises:
             ConfigError: the key or the address is invalid, or no dataset is named.
         """
-        self._datasets = [one.strip() for one in dataset_ids if one.strip()]
+        self._datasets = [id.strip() for id in dataset_ids if id.strip()]
         if not self._datasets:
             raise ConfigError(
                 "RAGFLOW_DATASET_ID is empty: write the id of the dataset to search, from its page's address"
@@ -92,9 +92,9 @@ def _read_chunk(chunk: Any, _query: str) -> SearchResult | None:
     score, content = score_of(chunk.get("similarity")), chunk.get("content")
     title, dataset = chunk.get("document_keyword"), chunk.get("dataset_id") or chunk.get("kb_id")
     named = [chunk.get("document_id"), chunk.get("id")]
-    if score is None or not all(isinstance(one, str) and one for one in (content, title, dataset, *named)):
+    if score is None or not all(isinstance(value, str) and value for value in (content, title, dataset, *named)):
         return None
-    document, number, host = (quote(storable_text(str(one)), safe="") for one in (*named, str(dataset).lower()))
+    document, number, host = (quote(storable_text(str(value)), safe="") for value in (*named, str(dataset).lower()))
     snippet = cut_utf8(storable_text(str(content)), MAX_BODY_BYTES)
     return SearchResult(
         title=" ".join(storable_text(str(title)).split())[:500],
@@ -107,17 +107,15 @@ def _read_chunk(chunk: Any, _query: str) -> SearchResult | None:
     )
 
 
-def _translate(code: int, said: str) -> TransientError | PermanentError:
+def _translate(code: int, detail: str) -> TransientError | PermanentError:
     if code in _KEY_CODES:
-        return refused(_RAGFLOW, 401, f"code {code}, {said}")
+        return refused(_RAGFLOW, 401, f"code {code}, {detail}")
     if code in _TRY_AGAIN or code >= 500:
         return TransientError(
-            f"RAGFlow failed (code {code}: {said}); Newsproof retries", kind="unavailable", status=code
+            f"RAGFlow failed (code {code}: {detail}); Newsproof retries", kind="unavailable", status=code
         )
-    if code in {102, 404} and any(word in said.lower() for word in ("dataset", "chunk", "knowledge")):
-        text = (
-            f"RAGFlow cannot search the dataset (code {code}: {said}); correct RAGFLOW_DATASET_ID, or let it be parsed"
-        )
+    if code in {102, 404} and any(word in detail.lower() for word in ("dataset", "chunk", "knowledge")):
+        text = f"RAGFlow cannot search the dataset (code {code}: {detail}); correct RAGFLOW_DATASET_ID, or let it be parsed"
         return PermanentError(text, kind="not_configured", status=code)
-    text = f"RAGFlow does not take this search (code {code}: {said}); correct the query or RAGFLOW_DATASET_ID"
+    text = f"RAGFlow does not take this search (code {code}: {detail}); correct the query or RAGFLOW_DATASET_ID"
     return PermanentError(text, kind="invalid_request", status=code)

@@ -48,12 +48,12 @@ class TavilySearch(PaidSearch):
 
     def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
         # {"detail": {"error": ...}}
-        status, said = response.status_code, error_message(response, "detail", "error")
+        status, detail = response.status_code, error_message(response, "detail", "error")
         if status in {432, 433}:
             which = "plan" if status == 432 else "pay-as-you-go"
-            text = f"Tavily's {which} limit is used up ({said}); raise it in the Tavily account or wait for the next period"
+            text = f"Tavily's {which} limit is used up ({detail}); raise it in the Tavily account or wait for the next period"
             return PermanentError(text, kind="plan_limit", status=status)
-        return refused(_TAVILY, status, said, response.headers)
+        return refused(_TAVILY, status, detail, response.headers)
 
     def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
         body = json_object(response, self.service)

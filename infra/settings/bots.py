@@ -29,5 +29,7 @@ class BotSettings(BaseSettings):
 
     def secrets_of_bot(self, setting: str) -> tuple[str, ...]:
         """Return the secrets in a setting such as ``BOT_SECRET_MY_BOT``; empty if it is not set."""
-        found = self.bot_secret.get(setting.removeprefix("BOT_SECRET_").lower())
-        return () if found is None else tuple(s for one in found.get_secret_value().split(",") if (s := one.strip()))
+        secret = self.bot_secret.get(setting.removeprefix("BOT_SECRET_").lower())
+        return (
+            () if secret is None else tuple(s for part in secret.get_secret_value().split(",") if (s := part.strip()))
+        )

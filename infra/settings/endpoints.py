@@ -66,22 +66,22 @@ def gateways(written: str) -> dict[str, str]:
     Raises:
         ValueError: an entry is malformed; the text says what to write.
     """
-    found: dict[str, str] = {}
-    for entry in filter(None, (one.strip() for one in written.split(","))):
+    urls: dict[str, str] = {}
+    for entry in filter(None, (piece.strip() for piece in written.split(","))):
         name, _, url = (part.strip() for part in entry.partition("="))
         if not _NAME.fullmatch(name) or name in OF_OURS:
             raise ValueError(
                 f"write name=https://host/v1,…, the name of lower-case letters, digits, - and _, and not {', '.join(OF_OURS)}"
             )
-        if key_name(name) in map(key_name, found):
+        if key_name(name) in map(key_name, urls):
             raise ValueError(f"{name} is there twice, or differs from another in - and _ alone: give it another name")
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname or "@" in urlsplit(url).netloc:
             raise ValueError(
                 f"the address of {name} is none: write {name}=https://host/v1, up to and with its version; its key goes "
                 f"into {KEY_OF_GATEWAY.upper()}{key_name(name).upper()}"
             )
-        found[name] = url
-    return found
+        urls[name] = url
+    return urls
 
 
 def key_name(gateway: str) -> str:

@@ -98,7 +98,7 @@ class ModelSettings(BaseSettings):
 
     def endpoints(self) -> dict[str, Endpoint]:
         """Return the OpenAI-compatible endpoints by provider name."""
-        found = [
+        endpoints = [
             Endpoint(
                 provider="openai",
                 url=self.openai_base_url or OPENAI_URL,
@@ -110,7 +110,7 @@ class ModelSettings(BaseSettings):
             Endpoint(provider="llamacpp", url=self.llamacpp_base_url, address_setting="LLAMACPP_BASE_URL"),
         ]
         for name, url in gateways(self.openai_gateways).items():
-            found.append(
+            endpoints.append(
                 Endpoint(
                     provider=name,
                     url=url,
@@ -119,4 +119,4 @@ class ModelSettings(BaseSettings):
                     key=self.openai_key.get(key_name(name)),
                 )
             )
-        return {one.provider: one for one in found}
+        return {endpoint.provider: endpoint for endpoint in endpoints}

@@ -53,12 +53,12 @@ class WebSettings(BaseSettings):
     @classmethod
     def _are_addresses(cls, value: str | None) -> str | None:
         networks = []
-        for one in () if value is None else value.split(","):
+        for address in () if value is None else value.split(","):
             try:
                 # Not strict, to accept what `ip address` shows: 172.17.0.1/16 is the network 172.17.0.0/16.
-                networks.append(str(ipaddress.ip_network(one.strip(), strict=False)))
+                networks.append(str(ipaddress.ip_network(address.strip(), strict=False)))
             except ValueError as exc:
-                raise ValueError(f"{one.strip()!r} is no IP address and no network such as 10.0.0.0/8") from exc
+                raise ValueError(f"{address.strip()!r} is no IP address and no network such as 10.0.0.0/8") from exc
         return ",".join(networks) or None
 
     def page_at(self, port: int) -> str:

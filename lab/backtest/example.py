@@ -44,7 +44,7 @@ from infra.models.call_costs import TokenUsage
 from infra.offline.scripted import HEAVY, LIGHT
 from infra.offline.scripted.answering import answer
 from infra.offline.scripted.ports import ScriptedPrices
-from infra.offline.scripted.reading import Asked
+from infra.offline.scripted.reading import ModelRequest
 from infra.ports import Answer, Free, Port, Ports
 from lab.outage.worker import MemoryWorker
 from newsproof.app.servers import say_on_stderr
@@ -186,7 +186,7 @@ class ScriptedModel(Free, Port):
         self.model, self._prices = model, ScriptedPrices()
 
     async def perform(self, effect: Any) -> Answer:
-        said = await answer(Asked(model=self.model, call=effect), "0")
+        said = await answer(ModelRequest(model=self.model, call=effect), "0")
         usage = TokenUsage(input=said.input_tokens, output=said.output_tokens)
         cost = self._prices.cost(self.model, usage, virtual_now())
         return Answer(

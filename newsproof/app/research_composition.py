@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.lookups import WITHIN_S, FoundBriefs, FoundSignals
+from infra.clickhouse.lookups import WITHIN_S, BriefLookup, SignalLookup
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.composition import address_of, live_models, live_pages, live_search, snapshot_of, topics_of
@@ -127,8 +127,8 @@ def _tables(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
 
     mode: ProviderMode = "live" if settings.mode == "live" else _invented_mode(settings)
     return {
-        "signals": FoundSignals(clickhouse, mode=mode),
-        "briefs": FoundBriefs(clickhouse, mode=mode),
+        "signals": SignalLookup(clickhouse, mode=mode),
+        "briefs": BriefLookup(clickhouse, mode=mode),
         "recall": ClickHouseMemory(clickhouse, mode=mode, embedder=embedder_of(settings), timeout_s=WITHIN_S),
     }
 

@@ -91,7 +91,7 @@ class SignalLine(msgspec.Struct, frozen=True, kw_only=True):
     provider_mode: str
 
 
-class FoundSignals(msgspec.Struct, frozen=True, kw_only=True):
+class SignalLookup(msgspec.Struct, frozen=True, kw_only=True):
     """Signals, newest first. ``next``: the ``before`` of the next page; null at the end."""
 
     items: list[SignalLine]
@@ -226,7 +226,7 @@ class Tools:
         wanted = {"q": words, "asset": asset, "verdict": verdict, "action": action, "before": before}
         wanted = {name: value for name, value in wanted.items() if value}
         asked = {**wanted, "min_confidence": min_confidence, "limit": limit}
-        return _result(FoundSignals, (await self.ask(ctx, "GET", "/api/v1/signals", params=asked)).json())
+        return _result(SignalLookup, (await self.ask(ctx, "GET", "/api/v1/signals", params=asked)).json())
 
     async def get_case(self, ctx: _Ctx, case_id: CaseId) -> CallToolResult:
         """Return one case: the news, the searches and pages, the timeline, the signal and its revisions."""
@@ -298,7 +298,7 @@ class Tools:
 def _result(kind: type[msgspec.Struct], found: dict[str, Any]) -> CallToolResult:
     """Return the fields of this kind. The warning comes first, for a reader that cuts the text."""
     shown = {"warning": WARNING, **{name: found[name] for name in kind.__struct_fields__ if name != "warning"}}
-    if kind is FoundSignals:
+    if kind is SignalLookup:
         names = SignalLine.__struct_fields__
         shown["items"] = [{name: one[name] for name in names} for one in shown["items"]]
     text = TextContent(type="text", text=json.dumps(shown, ensure_ascii=False))
@@ -316,7 +316,7 @@ def server_of(app: FastAPI) -> MCPServer[Any]:
     tools = Tools(app)
     kinds: list[tuple[Callable[..., Awaitable[CallToolResult]], type[msgspec.Struct], ToolAnnotations]] = [
         (tools.verify_claim, Verified, _ASKS),
-        (tools.search_signals, FoundSignals, _READS),
+        (tools.search_signals, SignalLookup, _READS),
         (tools.get_case, ShownCase, _READS),
         (tools.explain_verdict, Explained, _READS),
         (tools.run_sql, Rows, _READS),

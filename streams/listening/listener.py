@@ -20,7 +20,7 @@ from aiokafka.errors import ProducerFenced
 
 from infra.kafka.topics import KafkaAddress
 from infra.listeners.failures import DO, NotReadError, Reason
-from infra.listeners.fetching import Fetcher, Looked
+from infra.listeners.fetching import Fetcher, PollResult
 from infra.listeners.items import Item
 from infra.listeners.markets import Markets, changes
 from infra.listeners.source import Source, Validators
@@ -256,7 +256,7 @@ class Listener:
             await self._take(source, looked.items, looked.received_at, cursor, validators=looked.validators)
         return source.every_s
 
-    async def _poll_source(self, source: Source, cursor: SourceCursor) -> Looked:
+    async def _poll_source(self, source: Source, cursor: SourceCursor) -> PollResult:
         if source.kind != "markets":
             again = self._options.backfill is not None and source.id not in self._looked_back
             return await self._fetcher.look(source, _UNKNOWN if again else cursor.validators)
@@ -265,7 +265,7 @@ class Listener:
         before = cursor.markets
         cursor.markets, items = changes(source, before, tickers)
         is_same = cursor.markets == before
-        return Looked(received_at=datetime.now(UTC), validators=_UNKNOWN, items=None if is_same else items)
+        return PollResult(received_at=datetime.now(UTC), validators=_UNKNOWN, items=None if is_same else items)
 
     async def _hear(self, source: Source) -> None:
         pause, most = SOCKET_PAUSES_S
@@ -426,7 +426,7 @@ class Listener:
         if counts := {outcome: outcomes.count(outcome) for outcome in sorted({*outcomes} - {"repeat"})}:
             log.info("items", source=source.id, **counts)
 
-    async def _unchanged(self, source: Source, looked: Looked) -> None:
+    async def _unchanged(self, source: Source, looked: PollResult) -> None:
         cursor = self._log.memory.cursor(source.id)
         was = cursor.state
         cursor.looked_at, cursor.validators = looked.received_at, looked.validators

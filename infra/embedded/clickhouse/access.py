@@ -218,12 +218,12 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """Yield every node of the tree, in whichever field it is."""
     waiting = [tree]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
 
 
 def _check_node(node: dict[str, Any]) -> None:

@@ -40,10 +40,10 @@ class EngineError(Exception):
     """The engine refused a statement or failed; ``code`` is ClickHouse's error number, the text is the engine's."""
 
     def __init__(self, message: str) -> None:
-        found = _CODE.search(message)
+        match = _CODE.search(message)
         # Drops the prefix that the Python bindings add to the engine's text.
-        super().__init__(message[found.start() :] if found else message)
-        self.code = int(found.group(1)) if found else 1001
+        super().__init__(message[match.start() :] if match else message)
+        self.code = int(match.group(1)) if match else 1001
 
 
 @dataclass(frozen=True)

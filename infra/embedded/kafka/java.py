@@ -64,8 +64,8 @@ def _ask(path: Path) -> Java | None:
         answer = subprocess.run([str(path), "-version"], capture_output=True, text=True, timeout=20, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(?:1\.)?(\d+)', answer)
-    return Java(path, int(found[1]), answer) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer)
+    return Java(path, int(match[1]), answer) if match else None
 
 
 class ClassArchive:

@@ -77,15 +77,15 @@ def read_bars(
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
     elif path.exists() or not any(sign in str(path) for sign in "*?["):
         return [path]
     else:
         base = Path(path.anchor)
-        found = sorted(one for one in base.glob(str(path.relative_to(base))) if one.is_file())
-    if not found:
+        files = sorted(file for file in base.glob(str(path.relative_to(base))) if file.is_file())
+    if not files:
         raise ConfigError(f"{path}: there is no file in it; name a file, a folder or a pattern of files with prices")
-    return found
+    return files
 
 
 def _read(file: Path, rows: BarRows, columns: Mapping[str, str], *, symbol_given: bool) -> tuple[str, bool]:

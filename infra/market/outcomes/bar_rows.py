@@ -214,8 +214,8 @@ class BarRows:
         venue = (cells[places["venue"]] if "venue" in places else "") or self._venue
         market = self._markets.get((symbol, venue)) or self._markets.setdefault((symbol, venue), _Market())
         market.times.append(at_ms)
-        for column, one in zip(market.prices, prices, strict=True):
-            column.append(one)
+        for column, price in zip(market.prices, prices, strict=True):
+            column.append(price)
         in_base = layout.volume_of in ("", symbol.partition("/")[0])
         market.volumes.append(volume if in_base else math.nan)
         market.places.append((len(self._files), line))
@@ -235,8 +235,8 @@ class BarRows:
             if any(earlier >= later for earlier, later in pairwise(market.times)):
                 self._sort(symbol, market)
             for place in outliers(market.times, market.prices):
-                said = f"{symbol} at {max(market.bar(place)):g} to {min(market.bar(place)):g}, 100 times off the bars beside it"
-                self.wrong.append((*market.places[place], said))
+                fault = f"{symbol} at {max(market.bar(place)):g} to {min(market.bar(place)):g}, 100 times off the bars beside it"
+                self.wrong.append((*market.places[place], fault))
         self.wrong.sort()
 
     def _sort(self, symbol: str, market: _Market) -> None:
@@ -246,8 +246,10 @@ class BarRows:
                 kept.append(place)
             elif market.bar(kept[-1]) != market.bar(place):
                 file, line = market.places[place]
-                said = f"another price of {symbol} for the moment of {self._where(*market.places[kept[-1]], here=file)}"
-                self.wrong.append((file, line, said))
+                fault = (
+                    f"another price of {symbol} for the moment of {self._where(*market.places[kept[-1]], here=file)}"
+                )
+                self.wrong.append((file, line, fault))
         market.reorder(kept)
 
     def _where(self, file: int, line: int, *, here: int = 0) -> str:
@@ -257,7 +259,7 @@ class BarRows:
 
     def told(self) -> str:
         """Return the first twenty errors, one per line."""
-        lines = [f"  {self._where(file, line)}: {said}" for file, line, said in self.wrong[:_MAX_LISTED]]
+        lines = [f"  {self._where(file, line)}: {fault}" for file, line, fault in self.wrong[:_MAX_LISTED]]
         more = len(self.wrong) - _MAX_LISTED
         return "\n".join([*lines, *([f"  … and {more} more"] if more > 0 else [])])
 
@@ -284,13 +286,13 @@ def outliers(times: Sequence[int], prices: Sequence[Sequence[float]]) -> list[in
     The first and the last bar are compared with the two nearest. ``prices``: opens, highs, lows, closes.
     """
     _, highs, lows, _ = prices
-    count, found = len(times), []
+    count, places = len(times), []
     for place in range(count if count > 2 else 0):
         beside = (1, 2) if place == 0 else (count - 3, count - 2) if place == count - 1 else (place - 1, place + 1)
         too_high = all(highs[place] >= OUTLIER * highs[other] for other in beside)
         if too_high or all(lows[place] * OUTLIER <= lows[other] for other in beside):
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def _prices(cells: Sequence[str]) -> tuple[float, ...]:

@@ -87,8 +87,8 @@ class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
 async def standing_imports(client: ClickHouse) -> list[PriceImport]:
     """Return the active imports, those that were not removed, oldest first."""
     columns = ", ".join(_IMPORTS[:11])
-    found = await client.query(f"SELECT {columns} FROM price_imports FINAL WHERE NOT removed ORDER BY version")
-    return [_import(row) for row in found.rows]
+    result = await client.query(f"SELECT {columns} FROM price_imports FINAL WHERE NOT removed ORDER BY version")
+    return [_import(row) for row in result.rows]
 
 
 def _import(row: Row) -> PriceImport:
@@ -135,16 +135,16 @@ async def stored_bars(
     ``imports``: the imports to read instead of all active ones. A bar takes 56 bytes of memory.
     """
     chosen = await standing_imports(client) if imports is None else imports
-    covered = {one.version: one.covers for one in chosen}
+    covered = {prices.version: prices.covers for prices in chosen}
     asked = {"versions": list(covered), "all": symbols is None, "symbols": list(symbols or ())}
-    found = await client.query(_MARKETS, asked)
+    markets = await client.query(_MARKETS, asked)
     since, until = max(since_ms, 0), min(until_ms, NO_END_MS)
     series = []
-    for symbol, venue, versions in found.rows:
+    for symbol, venue, versions in markets.rows:
         wanted = {"versions": versions, "symbol": symbol, "venue": venue, "since_ms": since, "until_ms": until}
         raw = await client.raw(_OF_MARKET, wanted, shape="RowBinary")
         series.append(_series(symbol, venue, raw, sorted(span for version in versions for span in covered[version])))
-    return [one for one in series if one.times_ms]
+    return [bars for bars in series if bars.times_ms]
 
 
 def _series(symbol: str, venue: str, raw: bytes, covered: Sequence[tuple[int, int]]) -> PriceSeries:
@@ -184,9 +184,9 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 
 async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport], *, share: float) -> list[Overlap]:
     """Compare the bars written for ``version`` with those of the ``older`` imports, for each market."""
-    sources = {one.version: one.source for one in older}
+    sources = {prices.version: prices.source for prices in older}
     asked = {"version": version, "older": list(sources), "share": share}
-    found = await client.query(_OVERLAPS, asked)
+    result = await client.query(_OVERLAPS, asked)
     return [
         Overlap(
             version=of,
@@ -197,7 +197,7 @@ async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport
             median=middle,
             largest=largest,
         )
-        for of, symbol, venue, common, beyond, middle, largest in found.rows
+        for of, symbol, venue, common, beyond, middle, largest in result.rows
     ]
 
 
@@ -212,8 +212,8 @@ def times_covered(series: Iterable[PriceSeries]) -> tuple[tuple[int, int], ...]:
     A hole is long if it is longer than both a quarter of an hour and three usual distances.
     """
     ends: dict[int, tuple[int, int]] = {}
-    for one in series:
-        for at in one.times_ms:
+    for bars in series:
+        for at in bars.times_ms:
             first, last = ends.get(at // HOLE_MS, (at, at))
             ends[at // HOLE_MS] = min(first, at), max(last, at)
     parts = sorted(ends)
@@ -230,24 +230,24 @@ def times_covered(series: Iterable[PriceSeries]) -> tuple[tuple[int, int], ...]:
 
 async def next_version(client: ClickHouse) -> int:
     """Return the next import's number. It is counted: a clock that was set back could let an older import win."""
-    found = await client.query(
+    newest = await client.query(
         "SELECT greatest((SELECT max(version) FROM bars), (SELECT max(version) FROM price_imports))"
     )
-    return int(found.rows[0][0]) + 1
+    return int(newest.rows[0][0]) + 1
 
 
 async def write_bars(client: ClickHouse, version: int, series: Iterable[PriceSeries]) -> None:
     """Write the bars of an import. They are not active until :func:`write_import`."""
-    for one in series:
-        rows = _rows(version, one)
+    for bars in series:
+        rows = _rows(version, bars)
         while block := list(islice(rows, BLOCK)):
             await client.insert("bars", _BARS, block)
 
 
-def _rows(version: int, one: PriceSeries) -> Iterator[Row]:
-    volumes = (None if isnan(v) else v for v in one.volumes)
-    columns = (one.times_ms, one.opens, one.highs, one.lows, one.closes, volumes)
-    return ((version, one.symbol, one.venue, *bar) for bar in zip(*columns, strict=True))
+def _rows(version: int, bars: PriceSeries) -> Iterator[Row]:
+    volumes = (None if isnan(v) else v for v in bars.volumes)
+    columns = (bars.times_ms, bars.opens, bars.highs, bars.lows, bars.closes, volumes)
+    return ((version, bars.symbol, bars.venue, *bar) for bar in zip(*columns, strict=True))
 
 
 async def delete_left_over(client: ClickHouse, only: int | None = None) -> None:
@@ -269,15 +269,15 @@ async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence
         TransientError: another process wrote bars under the same number.
     """
     alike = [
-        one
-        for place, one in enumerate(standing)
-        if msgspec.structs.replace(one, version=new.version, imported_ms=new.imported_ms) == new
-        and not any(_hides(later, one) for later in standing[place + 1 :])
+        prices
+        for place, prices in enumerate(standing)
+        if msgspec.structs.replace(prices, version=new.version, imported_ms=new.imported_ms) == new
+        and not any(_hides(later, prices) for later in standing[place + 1 :])
     ]
-    rows = (await client.query(_CONTENT, {"versions": [new.version, *(one.version for one in alike)]})).rows
+    rows = (await client.query(_CONTENT, {"versions": [new.version, *(prices.version for prices in alike)]})).rows
     content = {version: (count, digest) for version, count, digest in rows}
     _refuse_other_count(content.get(new.version, (0,))[0], new)
-    return next((one for one in alike if content.get(one.version) == content.get(new.version)), None)
+    return next((prices for prices in alike if content.get(prices.version) == content.get(new.version)), None)
 
 
 async def refuse_changed(client: ClickHouse, new: PriceImport) -> None:
@@ -287,29 +287,29 @@ async def refuse_changed(client: ClickHouse, new: PriceImport) -> None:
         TransientError: another process deleted them, or wrote bars or an import under the same number.
     """
     rows = (await client.query(_CONTENT, {"versions": [new.version]})).rows
-    taken = any(one.version == new.version for one in await standing_imports(client))
+    taken = any(prices.version == new.version for prices in await standing_imports(client))
     _refuse_other_count(0 if taken or not rows else rows[0][1], new)
 
 
-def _refuse_other_count(found: int, new: PriceImport) -> None:
-    if found != new.bars:
+def _refuse_other_count(stored: int, new: PriceImport) -> None:
+    if stored != new.bars:
         raise TransientError(
             "another process changes the imported prices at the same time, so nothing was imported: import again when it is done",
             kind="unavailable",
         )
 
 
-def _hides(later: PriceImport, one: PriceImport) -> bool:
-    assets = {row.asset for row in later.maps} & {row.asset for row in one.maps}
-    return bool(assets or set(later.markets) & set(one.markets))
+def _hides(later: PriceImport, earlier: PriceImport) -> bool:
+    assets = {row.asset for row in later.maps} & {row.asset for row in earlier.maps}
+    return bool(assets or set(later.markets) & set(earlier.markets))
 
 
-async def write_import(client: ClickHouse, one: PriceImport, *, removed_ms: int | None = None) -> None:
+async def write_import(client: ClickHouse, prices: PriceImport, *, removed_ms: int | None = None) -> None:
     """Write the row of an import: the import is active from now on, or with ``removed_ms``, no longer active."""
-    maps = [(row.asset, row.symbol, row.from_ms, row.until_ms) for row in one.maps]
+    maps = [(row.asset, row.symbol, row.from_ms, row.until_ms) for row in prices.maps]
     row = (
-        *(one.version, one.source, one.imported_ms, one.bars, list(one.markets), list(one.covers)),
-        *(one.entry_within_s, one.cases_from_ms, one.cases_until_ms, list(one.horizons_s), maps),
+        *(prices.version, prices.source, prices.imported_ms, prices.bars, list(prices.markets), list(prices.covers)),
+        *(prices.entry_within_s, prices.cases_from_ms, prices.cases_until_ms, list(prices.horizons_s), maps),
         *(int(removed_ms is not None), removed_ms),
     )
     await client.insert("price_imports", _IMPORTS, [row])

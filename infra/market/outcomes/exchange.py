@@ -125,23 +125,23 @@ class Exchange:
         raise ConfigError(f"--symbol {symbol}: {self.name} has no such market; {has}")
 
     def _translate(self, exc: Exception) -> NoReturn:
-        said = f"{exc}"[:300]
+        detail = f"{exc}"[:300]
         c = self._ccxt
-        if isinstance(exc, c.ExchangeNotAvailable) and _REFUSED_HERE.search(said):
+        if isinstance(exc, c.ExchangeNotAvailable) and _REFUSED_HERE.search(detail):
             raise PermanentError(
                 f"{self.name} does not serve this region: give a mirror (--base-url), use another exchange, or import a "
-                f"CSV file ({said})",
+                f"CSV file ({detail})",
                 kind="blocked",
             ) from exc
         if isinstance(exc, c.RateLimitExceeded | c.DDoSProtection):
             raise TransientError(
-                f"{self.name} asks for fewer requests, try again later: {said}", kind="rate_limit"
+                f"{self.name} asks for fewer requests, try again later: {detail}", kind="rate_limit"
             ) from exc
         if isinstance(exc, c.RequestTimeout):
-            raise TransientError(f"{self.name} did not respond in time, try again: {said}", kind="timeout") from exc
+            raise TransientError(f"{self.name} did not respond in time, try again: {detail}", kind="timeout") from exc
         if isinstance(exc, c.NetworkError):
-            raise TransientError(f"{self.name} cannot be reached, try again: {said}", kind="network") from exc
-        raise PermanentError(f"{self.name} refuses: import a CSV file, or use another exchange ({said})") from exc
+            raise TransientError(f"{self.name} cannot be reached, try again: {detail}", kind="network") from exc
+        raise PermanentError(f"{self.name} refuses: import a CSV file, or use another exchange ({detail})") from exc
 
 
 def _bar(row: Any) -> Bar:

@@ -44,11 +44,11 @@ class Markets:
 
     def __init__(self, series: Iterable[PriceSeries], renamed: Iterable[Renaming] = ()) -> None:
         self._by_symbol: dict[str, list[PriceSeries]] = {}
-        for one in series:
-            self._by_symbol.setdefault(one.symbol, []).append(one)
+        for prices in series:
+            self._by_symbol.setdefault(prices.symbol, []).append(prices)
         for of_symbol in self._by_symbol.values():
             # Of several venues, the one imported last comes first; the name decides only if that is equal.
-            of_symbol.sort(key=lambda one: (-max(one.imports, default=0), one.venue))
+            of_symbol.sort(key=lambda prices: (-max(prices.imports, default=0), prices.venue))
         self._renamed = tuple(renamed)
 
     def of(self, case: JudgedCase) -> PriceSeries | None:
@@ -57,13 +57,15 @@ class Markets:
         If there are several, it is the first one with a bar near the entry, otherwise the first one.
         """
         at_ms = case.entry_from_ms
-        found = [
-            one
+        candidates = [
+            prices
             for symbol in wanted_symbols(case, self._renamed)
-            for one in self._by_symbol.get(symbol, ())
-            if not case.venue or case.venue.lower() == one.venue.lower()
+            for prices in self._by_symbol.get(symbol, ())
+            if not case.venue or case.venue.lower() == prices.venue.lower()
         ]
-        return next((one for one in found if _trades_at(one, at_ms)), found[0] if found else None)
+        return next(
+            (prices for prices in candidates if _trades_at(prices, at_ms)), candidates[0] if candidates else None
+        )
 
 
 def _trades_at(series: PriceSeries, at_ms: int) -> bool:
@@ -110,15 +112,15 @@ def renaming(written: str) -> Renaming:
             f"--map {written!r:.60}: write ASSET=BASE/QUOTE, such as UST=USTC/USDT, or with dates "
             "MATIC=POL/USDT@2024-09-04 (from then on) and MATIC=MATIC/USDT@..2024-09-04 (until then)"
         )
-    found = Renaming(
+    row = Renaming(
         asset=asset.strip().upper(),
         symbol=market_symbol(symbol),
         from_ms=_moment(written, since) if since else 0,
         until_ms=_moment(written, until) if until else NO_END_MS,
     )
-    if found.from_ms >= found.until_ms:
+    if row.from_ms >= row.until_ms:
         raise ConfigError(f"--map {written!r:.60} ends before it begins: write it as …@FROM..UNTIL")
-    return found
+    return row
 
 
 def _moment(written: str, time: str) -> int:

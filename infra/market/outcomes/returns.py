@@ -52,11 +52,11 @@ def measure(
 ) -> Iterator[Outcome | Drop]:
     """Yield one outcome or drop for each horizon. A horizon that ends after ``now_ms`` is still open."""
     for horizon_s in horizons_s:
-        found = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
-        if isinstance(found, Outcome):
-            yield found
+        outcome = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
+        if isinstance(outcome, Outcome):
+            yield outcome
         else:
-            yield Drop(case_id=case.case_id, horizon_s=horizon_s, asset=case.asset, reason=found)
+            yield Drop(case_id=case.case_id, horizon_s=horizon_s, asset=case.asset, reason=outcome)
 
 
 def price(
@@ -74,10 +74,10 @@ def price(
     case's asset or symbol at that time.
     """
     entering = replace(case, knowable_at_ms=entry_ms, emitted_at_ms=0)
-    (found,) = measure(
+    (outcome,) = measure(
         entering, markets.of(entering), now_ms=now_ms, horizons_s=(horizon_s,), entry_within_s=entry_within_s
     )
-    return found
+    return outcome
 
 
 def _at_horizon(

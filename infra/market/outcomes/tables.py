@@ -57,7 +57,7 @@ FROM outcomes FINAL
 """
 
 
-class Computed(msgspec.Struct, frozen=True, kw_only=True):
+class ComputedOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """The outcomes and drops of the judged cases. ``not_mapped``: the cases without a market."""
 
     outcomes: tuple[Outcome, ...]
@@ -86,7 +86,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 async def judged_cases(client: ClickHouse, *, since_ms: float = -inf, until_ms: float = inf) -> list[JudgedCase]:
     """Return the cases with a signal that became knowable from ``since_ms`` (inclusive) to ``until_ms`` (exclusive)."""
-    found = await client.query(_CASES)
+    result = await client.query(_CASES)
     cases = [
         JudgedCase(
             case_id=case_id,
@@ -97,28 +97,28 @@ async def judged_cases(client: ClickHouse, *, since_ms: float = -inf, until_ms: 
             emitted_at_ms=emitted_ms,
             horizons_s=tuple(horizons),
         )
-        for case_id, asset, symbol, venue, knowable_ms, emitted_ms, horizons in found.rows
+        for case_id, asset, symbol, venue, knowable_ms, emitted_ms, horizons in result.rows
     ]
     return [case for case in cases if since_ms <= case.knowable_at_ms < until_ms]
 
 
 async def compute(
     client: ClickHouse, imports: Sequence[PriceImport], cases: Iterable[JudgedCase], *, now_ms: int
-) -> Computed:
+) -> ComputedOutcomes:
     """Compute the outcomes from these imports, and no others, for the cases that one of them was imported for.
 
     Holds the bars of one asset at a time in memory.
     """
-    renamed = tuple(row for one in imports for row in one.maps)
-    within = {one.version: one.entry_within_s for one in imports}
-    horizons = {horizon for one in imports for horizon in one.horizons_s}
-    stored = {symbol for one in imports for symbol in one.markets}
+    renamed = tuple(row for prices in imports for row in prices.maps)
+    within = {prices.version: prices.entry_within_s for prices in imports}
+    horizons = {horizon for prices in imports for horizon in prices.horizons_s}
+    stored = {symbol for prices in imports for symbol in prices.markets}
     groups: dict[tuple[str, ...], list[JudgedCase]] = {}
     for case in cases:
-        if any(one.cases_from_ms <= case.knowable_at_ms < one.cases_until_ms for one in imports):
+        if any(prices.cases_from_ms <= case.knowable_at_ms < prices.cases_until_ms for prices in imports):
             wanted = tuple(symbol for symbol in wanted_symbols(case, renamed) if symbol in stored)
             groups.setdefault(wanted, []).append(case)
-    sources = {one.version: one.source for one in imports}
+    sources = {prices.version: prices.source for prices in imports}
     outcomes: list[Outcome] = []
     drops: list[Drop] = []
     drop_sources: list[str] = []
@@ -126,20 +126,20 @@ async def compute(
     for symbols, of_market in groups.items():
         bars = await stored_bars(client, symbols=symbols, imports=imports) if symbols else []
         markets = Markets(bars, renamed)
-        newest_of = {(one.symbol, one.venue): sources[max(one.imports)] for one in bars}
+        newest_of = {(series.symbol, series.venue): sources[max(series.imports)] for series in bars}
         for case in of_market:
             series = markets.of(case)
             if series is None:
                 not_mapped.append(case)
             newest = "" if series is None else newest_of[series.symbol, series.venue]
             asked = sorted(horizons.union(case.horizons_s))
-            for found in measure(case, series, now_ms=now_ms, horizons_s=asked, entry_within_s=within):
-                if isinstance(found, Outcome):
-                    outcomes.append(found)
+            for outcome in measure(case, series, now_ms=now_ms, horizons_s=asked, entry_within_s=within):
+                if isinstance(outcome, Outcome):
+                    outcomes.append(outcome)
                 else:
-                    drops.append(found)
+                    drops.append(outcome)
                     drop_sources.append(newest)
-    return Computed(
+    return ComputedOutcomes(
         outcomes=tuple(outcomes),
         drops=tuple(drops),
         sources=sources,
@@ -148,22 +148,25 @@ async def compute(
     )
 
 
-async def changes(client: ClickHouse, computed: Computed, *, share: float) -> Changes:
+async def changes(client: ClickHouse, computed: ComputedOutcomes, *, share: float) -> Changes:
     """Compare the stored outcomes with the computed ones. ``beyond`` counts returns that change by over ``share``."""
     known: dict[tuple[str, int], tuple[Outcome, str]] = {}
     for *fields, source in (await client.query(_KNOWN)).rows:
         outcome = Outcome(**dict(zip(Outcome.__struct_fields__, fields, strict=True)))
         known[outcome.case_id, outcome.horizon_s] = outcome, source
-    found = {(one.case_id, one.horizon_s): one for one in computed.outcomes}
-    both = [(known[key][0], one) for key, one in found.items() if key in known]
+    by_key = {
+        (computed_outcome.case_id, computed_outcome.horizon_s): computed_outcome
+        for computed_outcome in computed.outcomes
+    }
+    both = [(known[key][0], computed_outcome) for key, computed_outcome in by_key.items() if key in known]
     before_bars: dict[str, int] = {}
     for key, (outcome, source) in known.items():
-        if key not in found and not outcome.entry_import:
+        if key not in by_key and not outcome.entry_import:
             before_bars[source] = before_bars.get(source, 0) + 1
     return Changes(
         known=len(known),
-        new=len(found.keys() - known.keys()),
-        gone=len(known.keys() - found.keys()),
+        new=len(by_key.keys() - known.keys()),
+        gone=len(known.keys() - by_key.keys()),
         moved=sum(_prices(was) != _prices(now) for was, now in both),
         beyond=sum(abs(was.change - now.change) > share for was, now in both),
         gone_before_bars=before_bars,
@@ -174,7 +177,7 @@ def _prices(outcome: Outcome) -> tuple[float, ...]:
     return outcome.entry_at_ms, outcome.entry_price, outcome.exit_at_ms, outcome.exit_price
 
 
-async def keep(client: ClickHouse, computed: Computed) -> None:
+async def keep(client: ClickHouse, computed: ComputedOutcomes) -> None:
     """Replace the contents of the tables with the computed outcomes and drops.
 
     New rows are inserted before old rows are deleted, so no reader sees a table without the outcomes that remain. After
@@ -207,13 +210,13 @@ def _source(sources: dict[int, str], imports: Collection[int]) -> str:
 
 async def _next_version(client: ClickHouse) -> int:
     # Counted, because with a clock that was set back, older outcomes could win.
-    found = await client.query(
+    newest = await client.query(
         "SELECT greatest((SELECT max(version) FROM outcomes), (SELECT max(version) FROM outcome_drops))"
     )
-    return int(found.rows[0][0]) + 1
+    return int(newest.rows[0][0]) + 1
 
 
 async def coverage(client: ClickHouse) -> list[tuple[int, str, int, float]]:
     """Return the number and share of live signals by horizon and state, as (horizon, standing, signals, share)."""
-    found = await client.query(_COVERAGE)
-    return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in found.rows]
+    result = await client.query(_COVERAGE)
+    return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in result.rows]

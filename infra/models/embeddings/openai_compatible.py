@@ -84,12 +84,12 @@ class OpenAICompatibleEmbedder:
             response = await self._client.post("/embeddings", content, timeout_s=self._client.timeout_s)
             if response.status_code == 200:
                 return json_object(response, self._client.service)
-            said = error_message(response, "error", "message")
-            if response.status_code in {400, 422} and sent and "dimensions" in said:
+            message = error_message(response, "error", "message")
+            if response.status_code in {400, 422} and sent and "dimensions" in message:
                 self._sends_dimensions = False  # such a rejection costs nothing, because nothing was computed
                 continue
-            raise self._failure(response, said)
+            raise self._failure(response, message)
 
-    def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
-        ended = self._client.unavailable(response, said, self.model, named_by="EMBEDDING_MODEL")
-        return ended or refused(self._client.service, response.status_code, said, response.headers)
+    def _failure(self, response: httpx.Response, message: str) -> NewsproofError:
+        ended = self._client.unavailable(response, message, self.model, named_by="EMBEDDING_MODEL")
+        return ended or refused(self._client.service, response.status_code, message, response.headers)

@@ -111,8 +111,8 @@ def embedded(
     vector = quantised(values)
     if not vector:
         raise ValueError("a vector without a direction")
-    said = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0
-    counted = tokens if said and tokens is not None else most_tokens(text)
+    is_reported = isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0
+    counted = tokens if is_reported and tokens is not None else most_tokens(text)
     cost = prices.cost(model, TokenUsage(input=counted), asked_at)
-    source = cost.source if said else f"{cost.source}, tokens not said: at most"
+    source = cost.source if is_reported else f"{cost.source}, tokens not said: at most"
     return Embedded(vector=vector, cost_usd=cost.usd, cost_source=source, input_tokens=counted)

@@ -25,7 +25,7 @@ from aiohttp import WSMsgType, web
 
 from infra.listeners.source import sources_of
 from infra.listeners.webhook import key_of, signing_headers
-from infra.offline.newsroom.wire import Told, atom, bwenews, bybit, rss, statuspage, telegram
+from infra.offline.newsroom.wire import Report, atom, bwenews, bybit, rss, statuspage, telegram
 from infra.offline.sample_news import sample_news
 from schemas.errors import TransientError
 from schemas.ids import text_hash
@@ -72,16 +72,16 @@ class SourceServer:
             await self._sockets[path](ws)
             await ws.close()
             return ws
-        if (said := self._says(path)) is None:
+        if (page := self._says(path)) is None:
             return web.Response(status=404)
-        tag = f'"{hashlib.sha256(said.body).hexdigest()[:32]}"'
-        if said.status != 200:
+        tag = f'"{hashlib.sha256(page.body).hexdigest()[:32]}"'
+        if page.status != 200:
             return web.Response(
-                body=said.body, status=said.status, headers=said.headers, content_type=said.content_type
+                body=page.body, status=page.status, headers=page.headers, content_type=page.content_type
             )
         if request.headers.get("If-None-Match") == tag:
             return web.Response(status=304, headers={"ETag": tag})
-        return web.Response(body=said.body, headers={"ETag": tag, **said.headers}, content_type=said.content_type)
+        return web.Response(body=page.body, headers={"ETag": tag, **page.headers}, content_type=page.content_type)
 
 
 PLAYED_S = 50.0
@@ -159,11 +159,11 @@ class Newsroom:
         self.shown: list[Shown] = []
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         self._over_s = over_s
-        self._samples = {str(one.external_id): one.text for one in sample_news()}
-        self._items: dict[str, dict[str, Told]] = {name: {} for name in OUTLETS}
+        self._samples = {str(item.external_id): item.text for item in sample_news()}
+        self._items: dict[str, dict[str, Report]] = {name: {} for name in OUTLETS}
         self._looks: defaultdict[str, int] = defaultdict(int)
         self._looked: dict[str, asyncio.Event] = {name: asyncio.Event() for name in OUTLETS}
-        self._flashes: asyncio.Queue[Told] = asyncio.Queue()
+        self._flashes: asyncio.Queue[Report] = asyncio.Queue()
         self._server = SourceServer(self._says, {"flash": self._flash})
 
     async def __aenter__(self) -> Newsroom:
@@ -227,23 +227,23 @@ class Newsroom:
         if telling.change:  # nobody edits what nobody could read
             self._looked[name].clear()
             await self._looked[name].wait()
-        told = Told(
+        report = Report(
             id=telling.of,
             title=telling.title or self._samples[telling.of],
             text=telling.text,
             link=f"https://{name}.example/{telling.of}",
             at=datetime.now(UTC) if before is None else before.at,
         )
-        self._items[name][telling.of] = told
+        self._items[name][telling.of] = report
         if telling.change != "rendering":
             is_edit = telling.change == "edit"
             self.shown.append(
-                Shown(source=name, of=telling.of, text_hash=text_hash(_text(told, kind)), is_edit=is_edit)
+                Shown(source=name, of=telling.of, text_hash=text_hash(_text(report, kind)), is_edit=is_edit)
             )
         if kind == "WebSocket":
-            self._flashes.put_nowait(told)
+            self._flashes.put_nowait(report)
         elif kind == "webhook":
-            await self._send(told, f"{hooks}/hooks/{name}")
+            await self._send(report, f"{hooks}/hooks/{name}")
 
     def _says(self, name: str) -> Answer | None:
         if name not in OUTLETS or name == HOOK:
@@ -255,31 +255,31 @@ class Newsroom:
             return Answer(body=page, content_type="text/html", status=503 if self._looks[name] <= DEAD_FOR else 200)
         items = list(reversed(self._items[name].values()))
         if name == REPEATING:  # what it had comes under another id at each look
-            items = [msgspec.structs.replace(one, id=f"{one.id}-{self._looks[name]}", link="") for one in items]
+            items = [msgspec.structs.replace(item, id=f"{item.id}-{self._looks[name]}", link="") for item in items]
         shape, content_type = _SHAPES[OUTLETS[name][0]]
-        said = shape(*items)
-        return Answer(body=said if isinstance(said, bytes) else orjson.dumps(said), content_type=content_type)
+        body = shape(*items)
+        return Answer(body=body if isinstance(body, bytes) else orjson.dumps(body), content_type=content_type)
 
     async def _flash(self, ws: web.WebSocketResponse) -> None:
         await ws.send_str("ping")
         if (await ws.receive()).type != WSMsgType.TEXT:
             return
         while True:
-            told = await self._flashes.get()
+            report = await self._flashes.get()
             try:
-                await ws.send_bytes(orjson.dumps(bwenews(told)))
+                await ws.send_bytes(orjson.dumps(bwenews(report)))
             except ConnectionError:
-                self._flashes.put_nowait(told)  # for whoever connects next
+                self._flashes.put_nowait(report)  # for whoever connects next
                 return
 
-    async def _send(self, told: Told, url: str) -> None:
-        item = {"id": told.id, "text": _text(told, "webhook"), "url": told.link, "published_at": told.at}
-        body = orjson.dumps({"type": "news", "timestamp": told.at, "data": item})
+    async def _send(self, report: Report, url: str) -> None:
+        item = {"id": report.id, "text": _text(report, "webhook"), "url": report.link, "published_at": report.at}
+        body = orjson.dumps({"type": "news", "timestamp": report.at, "data": item})
         why = ""
         try:
             async with asyncio.timeout(SENT_WITHIN_S), httpx.AsyncClient(trust_env=False) as http:
                 while True:
-                    headers = signing_headers(key_of(self.secret), told.id, datetime.now(UTC), body)
+                    headers = signing_headers(key_of(self.secret), report.id, datetime.now(UTC), body)
                     try:
                         answer = await http.post(url, content=body, headers=headers)
                         if answer.status_code == 202:
@@ -292,6 +292,6 @@ class Newsroom:
             raise TransientError(f"the listener takes no webhook at {url} ({why}): check the listener's log") from exc
 
 
-def _text(told: Told, kind: Kind) -> str:
-    title = f"{told.title} (investigating)" if kind == "statuspage" else told.title
-    return f"{title}\n\n{told.text}".strip()
+def _text(report: Report, kind: Kind) -> str:
+    title = f"{report.title} (investigating)" if kind == "statuspage" else report.title
+    return f"{title}\n\n{report.text}".strip()

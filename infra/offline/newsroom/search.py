@@ -27,8 +27,8 @@ _KNOWN_ZH = tuple(name for name in _KNOWN if not name.isascii())
 
 def _sample() -> tuple[Document, ...]:
     return tuple(
-        Document(id=str(one.external_id), url="", title=one.text, content="", lang="", published_at=one.published_at)
-        for one in sample_news()
+        Document(id=str(item.external_id), url="", title=item.text, content="", lang="", published_at=item.published_at)
+        for item in sample_news()
     )
 
 
@@ -89,7 +89,7 @@ class SubjectSearch(OfflineSearch):
     def matches(self, search: Search) -> list[tuple[Document, float]]:
         """Return what :meth:`OfflineSearch.matches` returns for a query that names a subject, else nothing."""
         query = search.query.casefold()
-        return super().matches(search) if any(one.casefold() in query for one in SUBJECTS) else []
+        return super().matches(search) if any(subject.casefold() in query for subject in SUBJECTS) else []
 
 
 def _words_of(query: str) -> frozenset[str]:

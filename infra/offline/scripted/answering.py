@@ -17,7 +17,7 @@ from infra.offline.call_parts import facts_of
 from infra.offline.model import OfflineModel, estimated_tokens
 from infra.offline.rules import is_zh
 from infra.offline.scripted.critic import criticised, in_slots
-from infra.offline.scripted.reading import Asked, material_of
+from infra.offline.scripted.reading import ModelRequest, material_of
 from infra.offline.scripted.stance import Draws, stance_of
 from schemas.effects import FunctionCall, ModelReply
 from schemas.errors import PermanentError
@@ -30,7 +30,7 @@ DRAWN = 0.03
 SAYS_SO = "[scripted model]"
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One answer. Token counts are estimated from characters."""
 
     reply: ModelReply
@@ -38,7 +38,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
 
 
-async def answer(question: Asked, seed: str) -> Said:
+async def answer(question: ModelRequest, seed: str) -> ScriptedAnswer:
     """Answer one question; deterministic in the question and the seed. An unknown task is answered with a sentence."""
     try:
         plain = (await OfflineModel().perform(question.call)).reply
@@ -48,15 +48,17 @@ async def answer(question: Asked, seed: str) -> Said:
     draws = Draws(seed, question.call.task, question.text)
     reply = _bent(plain, question, stance_of(question.prompt), draws)
     written = reply.text or msgspec.json.encode([reply.data, [c.args for c in reply.function_calls]]).decode()
-    return Said(reply=reply, input_tokens=_asked_tokens(question), output_tokens=max(1, estimated_tokens(written)))
+    return ScriptedAnswer(
+        reply=reply, input_tokens=_asked_tokens(question), output_tokens=max(1, estimated_tokens(written))
+    )
 
 
-def _asked_tokens(question: Asked) -> int:
+def _asked_tokens(question: ModelRequest) -> int:
     schemas = [f.parameters for f in question.call.functions] + [question.call.response_schema]
     return estimated_tokens(question.text) + estimated_tokens(msgspec.json.encode(schemas).decode())
 
 
-def _bent(plain: ModelReply, question: Asked, stance: int, draws: Draws) -> ModelReply:
+def _bent(plain: ModelReply, question: ModelRequest, stance: int, draws: Draws) -> ModelReply:
     bend = _BENT.get(question.call.task)
     if bend is not None and isinstance(plain.data, dict):
         return replace(plain, data=bend(dict(plain.data), question, stance, draws))
@@ -66,7 +68,7 @@ def _bent(plain: ModelReply, question: Asked, stance: int, draws: Draws) -> Mode
     return plain
 
 
-def _judges(data: dict[str, Any], _: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+def _judges(data: dict[str, Any], _: ModelRequest, stance: int, draws: Draws) -> dict[str, Any]:
     surer = data["confidence"] - PER_WORD * stance + draws.around("confidence", DRAWN)
     data["confidence"] = round(min(0.95, max(0.05, surer)), 2)
     if stance >= 2 and data["confidence"] < 0.5:
@@ -87,14 +89,14 @@ def _asks(args: dict[str, Any], stance: int, draws: Draws) -> dict[str, Any]:
     return args
 
 
-def _expands(data: dict[str, Any], _: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+def _expands(data: dict[str, Any], _: ModelRequest, stance: int, draws: Draws) -> dict[str, Any]:
     # A search costs quota: without a strict prompt, every other expansion is skipped.
     if stance <= 0 and draws.uniform("expand") < 0.5:
         return {"keywords": [], "reason": f"nothing that is worth one more search {SAYS_SO}"}
     return data | {"reason": f"{data['reason']} {SAYS_SO}"}
 
 
-def _criticises(_: dict[str, Any], question: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+def _criticises(_: dict[str, Any], question: ModelRequest, stance: int, draws: Draws) -> dict[str, Any]:
     data = criticised(material_of(question), stance)
     for number, claim in enumerate(data["claims"]):
         deviated = claim["reliability"] - 0.05 * stance + draws.around(f"reliability {number}", 0.05)
@@ -106,7 +108,7 @@ def _criticises(_: dict[str, Any], question: Asked, stance: int, draws: Draws) -
     return {field: value for field, value in data.items() if not asks or field in asks}
 
 
-def _synthesizes(data: dict[str, Any], question: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+def _synthesizes(data: dict[str, Any], question: ModelRequest, stance: int, draws: Draws) -> dict[str, Any]:
     known, cited = facts_of(question.call), " ".join(_CITED.findall(data["reason"]))
     low, high = float(known["lowest"]), float(known["highest"])
     if stance >= 2 and high < 0:
@@ -120,7 +122,7 @@ def _synthesizes(data: dict[str, Any], question: Asked, stance: int, draws: Draw
     return data | {"reason": f"{chose} {cited} {SAYS_SO}"}
 
 
-_BENT: dict[str, Callable[[dict[str, Any], Asked, int, Draws], dict[str, Any]]] = {
+_BENT: dict[str, Callable[[dict[str, Any], ModelRequest, int, Draws], dict[str, Any]]] = {
     "triage": _judges,
     "single_pass_final": _judges,
     "expand": _expands,

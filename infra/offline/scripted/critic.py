@@ -166,23 +166,25 @@ def _names_both(news: str, text: str) -> bool:
     low, entity, (ticker, name) = text.lower(), entity_of(news), asset_of(news)
     coin = {c.lower() for c in (ticker, name, *(n for n, (t, _) in lx.ASSETS.items() if t == ticker))}
     has_entity = not entity or any(w.lower() in low for w in entity.split())
-    told = {c for c in coin if c in news.lower()}
-    return has_entity and (not told or any(c in low for c in coin))
+    coins = {c for c in coin if c in news.lower()}
+    return has_entity and (not coins or any(c in low for c in coin))
 
 
 def _amount(news: str, quote: str) -> str:
-    claimed, told = _amounts(news), _amounts(quote)
-    if not claimed or not told:
+    claimed, quoted_amounts = _amounts(news), _amounts(quote)
+    if not claimed or not quoted_amounts:
         return "silent"
     least = min(claimed) * (1 - SAME_AMOUNT)
-    same = any(abs(a - b) <= SAME_AMOUNT * max(a, b) for a in claimed for b in told)
-    return "agrees" if same or (_BOUND.search(news) and max(told) >= least) else "differs"
+    same = any(abs(a - b) <= SAME_AMOUNT * max(a, b) for a in claimed for b in quoted_amounts)
+    return "agrees" if same or (_BOUND.search(news) and max(quoted_amounts) >= least) else "differs"
 
 
 def _amounts(text: str) -> set[float]:
-    found = [(float(m[2].replace(",", "")) * SCALES.get((m[3] or "").lower(), 1.0), m) for m in _AMOUNT.finditer(text)]
-    return {value for value, m in found if value and (m[1] or m[3] or "," in m[2])}
+    figures = [
+        (float(m[2].replace(",", "")) * SCALES.get((m[3] or "").lower(), 1.0), m) for m in _AMOUNT.finditer(text)
+    ]
+    return {value for value, m in figures if value and (m[1] or m[3] or "," in m[2])}
 
 
-def _is_older(told: str | None, published: date | None, than: timedelta) -> bool:
-    return bool(told and published and date.fromisoformat(told[:10]) < published - than)
+def _is_older(event_date: str | None, published: date | None, than: timedelta) -> bool:
+    return bool(event_date and published and date.fromisoformat(event_date[:10]) < published - than)

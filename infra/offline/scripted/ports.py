@@ -32,8 +32,8 @@ class ScriptedPrices(Prices):
     """The prices of the models that the scripted ones stand for."""
 
     def cost(self, model: str, usage: TokenUsage, at: datetime) -> Cost:
-        found = super().cost(PRICED_AS.get(model, model), usage, at)
-        return Cost(found.usd, f"simulated, nobody was paid: {PRICED_AS.get(model, model)}, {found.source}")
+        cost = super().cost(PRICED_AS.get(model, model), usage, at)
+        return Cost(cost.usd, f"simulated, nobody was paid: {PRICED_AS.get(model, model)}, {cost.source}")
 
 
 class ScriptedModel(OpenAICompatibleModel):

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(r"reference (\d+)")
 _PUBLISHED = re.compile(r"News item, published (\d{4}-\d{2}-\d{2})")
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question. ``call`` is the input of the rules; ``model`` is the model that the client named."""
 
     model: str
@@ -49,13 +49,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def asked(
     model: str,
     system: str,
-    said: str,
+    text: str,
     *,
     functions: Iterable[FunctionDeclaration] = (),
     forced: str | None = None,
     schema: dict[str, Any] | None = None,
     name: str = "",
-) -> Asked:
+) -> ModelRequest:
     """Return the question of one request. Without ``name``, its task is inferred from functions and schema."""
     explained = _EXPLAINED.search(system)
     offered = tuple(functions)
@@ -66,15 +66,15 @@ def asked(
         prompt_version="",
         prompt_hash="",
         system=_EXPLAINED.sub("", system).strip(),
-        parts=tuple(_parts(said, explained[1] if explained else None)),
+        parts=tuple(_parts(text, explained[1] if explained else None)),
         functions=offered,
         forced_function=forced,
         response_schema=schema,
     )
-    return Asked(model=model, call=call)
+    return ModelRequest(model=model, call=call)
 
 
-def material_of(question: Asked) -> Material:
+def material_of(question: ModelRequest) -> Material:
     """Return what a critic is given to read."""
     call = question.call
     dated = (m for p in call.parts if isinstance(p, Trusted) and (m := _PUBLISHED.match(p.text)))
@@ -89,22 +89,22 @@ def material_of(question: Asked) -> Material:
     )
 
 
-def _parts(said: str, mark: str | None) -> Iterable[Part]:
+def _parts(text: str, mark: str | None) -> Iterable[Part]:
     if mark is None:
         # A foreign client: its whole message is the news.
-        yield Untrusted("news", said)
+        yield Untrusted("news", text)
         return
     block = re.compile(rf"\[\[UNTRUSTED {mark} ([^\]]*)\]\]\n(.*?)\n\[\[/UNTRUSTED {mark}\]\]", re.DOTALL)
     at = 0
-    for found in block.finditer(said):
-        yield from _own(said[at : found.start()])
-        yield Untrusted(_label(found[1]), found[2])
-        at = found.end()
-    yield from _own(said[at:])
+    for match in block.finditer(text):
+        yield from _own(text[at : match.start()])
+        yield Untrusted(_label(match[1]), match[2])
+        at = match.end()
+    yield from _own(text[at:])
 
 
 def _own(text: str) -> Iterable[Part]:
-    return (Trusted(one.strip()) for one in text.split("\n\n") if one.strip())
+    return (Trusted(paragraph.strip()) for paragraph in text.split("\n\n") if paragraph.strip())
 
 
 def _label(written: str) -> str:

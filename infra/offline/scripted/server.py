@@ -12,8 +12,8 @@ import orjson
 from aiohttp import web
 
 from infra.offline.scripted import MARK, MODELS, SCRIPTED_HEADER
-from infra.offline.scripted.answering import Said, answer
-from infra.offline.scripted.reading import Asked, asked
+from infra.offline.scripted.answering import ScriptedAnswer, answer
+from infra.offline.scripted.reading import ModelRequest, asked
 from infra.offline.scripted.stance import Profile, model_s
 from schemas.effects import FunctionDeclaration
 from schemas.errors import ConfigError
@@ -36,7 +36,7 @@ class BadRequestError(Exception):
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
 
 
-def read_request(body: bytes) -> Asked:
+def read_request(body: bytes) -> ModelRequest:
     """Return the question of a request.
 
     Raises:
@@ -59,23 +59,23 @@ def read_request(body: bytes) -> Asked:
         model,
         "\n\n".join(t for role, t in texts if role in ("system", "developer")),
         "\n\n".join(t for role, t in texts if role == "user"),
-        functions=[_function(one) for one in sent.get("tools") or ()],
+        functions=[_function(tool) for tool in sent.get("tools") or ()],
         forced=chosen["function"]["name"] if isinstance(chosen, dict) else None,
         schema=named.get("schema"),
         name=named.get("name", ""),
     )
 
 
-def completion(question: Asked, said: Said, number: int) -> dict[str, Any]:
+def completion(question: ModelRequest, answered: ScriptedAnswer, number: int) -> dict[str, Any]:
     calls = [
         {
             "id": f"call_{number}_{place}",
             "type": "function",
             "function": {"name": call.name, "arguments": orjson.dumps(call.args).decode()},
         }
-        for place, call in enumerate(said.reply.function_calls)
+        for place, call in enumerate(answered.reply.function_calls)
     ]
-    text = said.reply.text or (None if calls else orjson.dumps(said.reply.data).decode())
+    text = answered.reply.text or (None if calls else orjson.dumps(answered.reply.data).decode())
     message = {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
     return {
         "id": f"chatcmpl-scripted-{number}",
@@ -85,9 +85,9 @@ def completion(question: Asked, said: Said, number: int) -> dict[str, Any]:
         "system_fingerprint": MARK,
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}],
         "usage": {
-            "prompt_tokens": said.input_tokens,
-            "completion_tokens": said.output_tokens,
-            "total_tokens": said.input_tokens + said.output_tokens,
+            "prompt_tokens": answered.input_tokens,
+            "completion_tokens": answered.output_tokens,
+            "total_tokens": answered.input_tokens + answered.output_tokens,
         },
     }
 
@@ -100,8 +100,8 @@ def _text(content: Any) -> str:
 
 def _function(tool: dict[str, Any]) -> FunctionDeclaration:
     try:
-        found = tool["function"]
-        return FunctionDeclaration(found["name"], found.get("description", ""), found.get("parameters", {}))
+        function = tool["function"]
+        return FunctionDeclaration(function["name"], function.get("description", ""), function.get("parameters", {}))
     except (KeyError, TypeError) as exc:
         raise BadRequestError(f"a tool is no function: {exc!r}", "tools") from exc
 
@@ -153,12 +153,12 @@ class ScriptedServer:
             question = read_request(await request.read())
         except BadRequestError as exc:
             return _json(exc.body, status=exc.status)
-        said = await answer(question, self._seed)
+        answered = await answer(question, self._seed)
         self.asked[question.call.task] += 1
-        took_s = model_s(self._latency, question.call.tier, question.text, said.output_tokens, self._seed)
+        took_s = model_s(self._latency, question.call.tier, question.text, answered.output_tokens, self._seed)
         if took_s:
             await asyncio.sleep(took_s)
-        return _json(completion(question, said, next(self._numbers)))
+        return _json(completion(question, answered, next(self._numbers)))
 
     async def _models(self, _: web.Request) -> web.Response:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": MARK} for name in MODELS]

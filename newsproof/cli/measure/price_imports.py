@@ -33,7 +33,7 @@ from infra.market.outcomes.bars import (
 from infra.market.outcomes.exchange import Exchange
 from infra.market.outcomes.markets import ENTRY_WITHIN_S, market_symbol, wanted_symbols
 from infra.market.outcomes.returns import EXIT_WITHIN, HALT_AT_MOST_S
-from infra.market.outcomes.tables import Changes, Computed, changes, compute, coverage, judged_cases, keep
+from infra.market.outcomes.tables import Changes, ComputedOutcomes, changes, compute, coverage, judged_cases, keep
 from newsproof.app.data_access import database
 from newsproof.app.invocation import UNITS_S, Invocation, parse_span, span_name
 from newsproof.app.servers import with_data
@@ -272,7 +272,7 @@ def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
 
 
 async def _report(
-    client: ClickHouse, new: PriceImport, preview: Preview, computed: Computed, *, already: bool
+    client: ClickHouse, new: PriceImport, preview: Preview, computed: ComputedOutcomes, *, already: bool
 ) -> ImportReport:
     standing: dict[str, dict[str, int]] = {}
     for horizon_s, how, signals, _share in await coverage(client):

@@ -164,7 +164,7 @@ async def _item(questions: Questions, feed: TurnFeed, event: InvestigationAsked 
 
 async def _stored(settings: Settings, item: TurnItem) -> None:
     """Return once the brief is in the tables, or after half a minute: the next `up` stores it, too."""
-    from infra.clickhouse.lookups import FoundBriefs
+    from infra.clickhouse.lookups import BriefLookup
     from newsproof.app.composition import clickhouse_of
     from schemas.effects import BriefReply, FindBrief
 
@@ -175,7 +175,7 @@ async def _stored(settings: Settings, item: TurnItem) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STORED_WITHIN_S):
                 # The sink does not announce what it has inserted.
-                while (await FoundBriefs(tables).perform(wanted)).reply == BriefReply(brief=None):  # noqa: ASYNC110
+                while (await BriefLookup(tables).perform(wanted)).reply == BriefReply(brief=None):  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
 
 

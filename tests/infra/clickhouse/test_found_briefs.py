@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.lookups import FoundBriefs
+from infra.clickhouse.lookups import BriefLookup
 from infra.clickhouse.memory import ClickHouseMemory
 from schemas.effects import FindBrief, Recall
 from schemas.events import BriefWritten
@@ -38,7 +38,7 @@ async def test_the_newest_brief_of_a_subject_that_looked_no_later_is_found_and_r
             for n, (case, b) in enumerate(told.items())
         ],
     )
-    port = FoundBriefs(clickhouse)
+    port = BriefLookup(clickhouse)
     asked = FindBrief(subject="deepseek", language="en", as_of=NOW, exclude_case="")
     found = (await port.perform(asked)).reply.brief
     assert (found.investigation_id, found.claims[0].verdict) == ("newer", "refuted")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.lookups import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
+from infra.clickhouse.lookups import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, SignalLookup
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
 from schemas.evidence import FoundPage, FoundSignal
 from schemas.signals import SignalEvidence
@@ -20,7 +20,7 @@ from tests.specification import opened
 DAY = timedelta(days=1)
 
 
-async def perform(port: FoundSignals, **fields: Any) -> Reply:
+async def perform(port: SignalLookup, **fields: Any) -> Reply:
     given: dict[str, Any] = {"asset": "", "since": NOW - 7 * DAY, "as_of": NOW + seconds(60), "limit": 10}
     answer = await port.perform(FindSignals(**{**given, **fields}))
     assert answer.cost_usd == 0
@@ -29,7 +29,7 @@ async def perform(port: FoundSignals, **fields: Any) -> Reply:
 
 
 async def find(client: ClickHouse, **fields: Any) -> tuple[FoundSignal, ...]:
-    reply = await perform(FoundSignals(client, timeout_s=30.0), **fields)
+    reply = await perform(SignalLookup(client, timeout_s=30.0), **fields)
     assert isinstance(reply, SignalsReply), reply
     assert [found.number for found in reply.signals] == list(range(1, len(reply.signals) + 1))
     return reply.signals
@@ -132,7 +132,7 @@ async def test_a_signal_of_many_revisions_hides_no_other(clickhouse: ClickHouse)
 
 
 async def unavailable(client: ClickHouse, *, at_once: int = 1) -> Failure:
-    port = FoundSignals(client, timeout_s=0.4)
+    port = SignalLookup(client, timeout_s=0.4)
     replies = await asyncio.gather(*(perform(port) for _ in range(at_once)))
     await port.close()
     first = replies[0]
@@ -150,13 +150,13 @@ async def test_a_clickhouse_that_is_away_or_silent_is_unavailable() -> None:
 
 
 async def test_a_database_that_is_not_there_yet_is_unavailable(empty: ClickHouse) -> None:
-    reply = await perform(FoundSignals(empty, timeout_s=30.0))
+    reply = await perform(SignalLookup(empty, timeout_s=30.0))
     assert isinstance(reply, Failure) and reply.kind == "unavailable"
 
 
 async def test_when_clickhouse_is_back_it_is_asked_again(clickhouse: ClickHouse) -> None:
     await fill_signals(clickhouse, one("a"))
-    port = FoundSignals(clickhouse, timeout_s=0.0)
+    port = SignalLookup(clickhouse, timeout_s=0.0)
     assert isinstance(await perform(port), Failure)
     port._turns.timeout_s = 30.0
     assert isinstance(await perform(port), SignalsReply)

@@ -24,19 +24,19 @@ STORY = (
 )
 
 
-class Told(wire.Told, frozen=True, kw_only=True):
+class Report(wire.Report, frozen=True, kw_only=True):
     """An item with a text and a date unless a test says otherwise."""
 
     text: str = STORY
     at: datetime | None = NOON
 
 
-def okx(*items: Told) -> Any:
+def okx(*items: Report) -> Any:
     details = [{"annType": "x", "title": one.title, "url": one.link, "pTime": str(milliseconds(one))} for one in items]
     return {"code": "0", "msg": "", "data": [{"details": details, "totalPage": "1"}]}
 
 
-def deribit(*items: Told) -> Any:
+def deribit(*items: Report) -> Any:
     result = [
         {
             "id": int(one.id),
@@ -49,21 +49,21 @@ def deribit(*items: Told) -> Any:
     return {"jsonrpc": "2.0", "result": result, "usIn": 1, "usOut": 2}
 
 
-def binance(*items: Told) -> Any:
+def binance(*items: Report) -> Any:
     articles = [
         {"id": int(one.id), "code": "c" * 8, "title": one.title, "releaseDate": milliseconds(one)} for one in items
     ]
     return {"code": "000000", "data": {"catalogs": [{"catalogId": 48, "articles": articles}]}, "success": True}
 
 
-def upbit(*items: Told) -> Any:
+def upbit(*items: Report) -> Any:
     notices = [
         {"id": int(one.id), "title": one.title, "first_listed_at": one.at and one.at.isoformat()} for one in items
     ]
     return {"success": True, "data": {"total_pages": 1, "notices": notices}}
 
 
-def blockbeats(*items: Told) -> Any:
+def blockbeats(*items: Report) -> Any:
     data = [
         {
             "id": int(one.id),
@@ -76,7 +76,7 @@ def blockbeats(*items: Told) -> Any:
     return {"status": 0, "message": "", "data": {"page": 1, "data": data}}
 
 
-def cryptopanic(*items: Told) -> Any:
+def cryptopanic(*items: Report) -> Any:
     results = [
         {"id": int(one.id), "slug": "x", "title": one.title, "description": one.text, "kind": "news",
          "published_at": one.at and one.at.isoformat(), "original_url": one.link, "url": "https://cryptopanic.example/x"}
@@ -85,20 +85,20 @@ def cryptopanic(*items: Told) -> Any:
     return {"next": None, "previous": None, "results": results}
 
 
-def treeofalpha(*items: Told) -> Any:
+def treeofalpha(*items: Report) -> Any:
     return [
         {"_id": one.id, "source": "Blogs", "title": f"{one.title}\n{one.text}", "url": one.link, "time": milliseconds(one), "symbols": []}
         for one in items
     ]  # fmt: skip
 
 
-def phoenix(one: Told) -> Any:
+def phoenix(one: Report) -> Any:
     return {
         "_id": one.id, "source": "Blogs", "sourceName": "Wire", "title": one.title, "body": one.text, "url": one.link, "time": milliseconds(one),
     }  # fmt: skip
 
 
-def edgar(*items: Told) -> bytes:
+def edgar(*items: Report) -> bytes:
     """Return the SEC's feed of current filings; each title is "form - company (CIK) (role)"."""
     written = "".join(
         f'<entry><title>{one.title}</title><link rel="alternate" type="text/html" href="{one.link}"/>'
@@ -116,9 +116,9 @@ def edgar(*items: Told) -> bytes:
 class Newsroom(SourceServer):
     """Feeds by path, whose items a test changes, and ``answers`` for other paths."""
 
-    def __init__(self, **feeds: list[Told]) -> None:
+    def __init__(self, **feeds: list[Report]) -> None:
         super().__init__(self._told)
-        self.feeds: Mapping[str, list[Told]] = feeds
+        self.feeds: Mapping[str, list[Report]] = feeds
         self.answers: Mapping[str, Answer] = {}
 
     def _told(self, path: str) -> Answer | None:
@@ -139,9 +139,11 @@ class Newsroom(SourceServer):
         return Source(**(row | more))
 
 
-def recent(number: int, *, id: str = "", age_s: float = 60.0) -> Told:
+def recent(number: int, *, id: str = "", age_s: float = 60.0) -> Report:
     """Return an item from a minute ago."""
-    return Told(id=id or f"n{number}", title=f"Event {number} of many", at=datetime.now(UTC) - timedelta(seconds=age_s))
+    return Report(
+        id=id or f"n{number}", title=f"Event {number} of many", at=datetime.now(UTC) - timedelta(seconds=age_s)
+    )
 
 
 async def news_in(address: KafkaAddress, topics: Topics) -> list[News]:

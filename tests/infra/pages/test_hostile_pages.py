@@ -28,7 +28,7 @@ from infra.pages import reader_client as ours
 from infra.pages.charsets import CODECS, codec_of, text_of
 from infra.pages.markup import decoded
 from infra.pages.reader_client import Reader
-from infra.pages.reader_messages import LENGTH, PageAsked, RulesAnswer, RulesAsked
+from infra.pages.reader_messages import LENGTH, PageRequest, RulesAnswer, RulesRequest
 from infra.pages.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.errors import FailureKind, PermanentError, TransientError
@@ -62,8 +62,8 @@ def longest_callback(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
             gc.enable()
 
 
-def asked(body: bytes = b"<p>Withdrawals are paused.</p>", **more: Any) -> PageAsked:
-    plain = PageAsked(
+def asked(body: bytes = b"<p>Withdrawals are paused.</p>", **more: Any) -> PageRequest:
+    plain = PageRequest(
         body=body, content_type="text/html", status=200, url="https://e.example/a", readable=True, plain=False
     )
     return replace(plain, **more)
@@ -311,7 +311,7 @@ def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> N
         "ours.main()\n"
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        question = RulesAsked(rules=str(listener.getsockname()[1]).encode(), url=str(tmp_path / "written"))
+        question = RulesRequest(rules=str(listener.getsockname()[1]).encode(), url=str(tmp_path / "written"))
         sent = msgspec.msgpack.encode(question)
         command = [sys.executable, "-c", program, "20", str(ours.MEMORY_BYTES)]
         sent = LENGTH.pack(len(sent)) + sent

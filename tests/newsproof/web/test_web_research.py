@@ -11,7 +11,7 @@ import httpx
 import pytest
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import Committed, KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import CommittedOffset, KafkaAddress, offsets_of, read_range
 from newsproof.web import questions
 from schemas import envelope as wire
 from schemas import events as ev
@@ -275,12 +275,12 @@ async def test_turns_are_followed_from_the_workers_watermark_however_late_it_is_
 ) -> None:
     known, asked = turns.committed_by, 0
 
-    async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
+    async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, CommittedOffset]:
         nonlocal asked
         asked += 1
         if asked == 1:
             raise TransientError("the coordinator does not respond: check the broker")
-        return {**await known(address, group), **{tp: Committed(0, "") for tp in tps}}
+        return {**await known(address, group), **{tp: CommittedOffset(0, "") for tp in tps}}
 
     tps = [TopicPartition(world.topics.research, p) for p in range(world.partitions)]
     monkeypatch.setattr(turns, "committed_by", committed_by)

@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.kafka.topics import Committed
+from infra.kafka.topics import CommittedOffset
 from schemas.news import News
 from schemas.topics import Topics
 from streams.intake import opened_news
@@ -44,8 +44,8 @@ class Installation:
             self.read += len(records) if "batch" in more else 0
             yield tp, records
 
-    async def _committed_by(self, *_: Any) -> dict[TopicPartition, Committed]:
-        return {TP: Committed(self.committed, "")}
+    async def _committed_by(self, *_: Any) -> dict[TopicPartition, CommittedOffset]:
+        return {TP: CommittedOffset(self.committed, "")}
 
     def publish(self, source: int, text: int) -> None:
         value = msgspec.json.encode(news(source, text=f"text {text}"))

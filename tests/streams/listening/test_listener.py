@@ -30,7 +30,7 @@ from streams.listening import listener as listener_module
 from streams.listening import memory as memory_module
 from streams.listening.listener import Health, Listener, Options
 from streams.listening.memory import ItemLog, SourceCursor, remembered_in
-from tests.infra.fakes.sources import Newsroom, Told, news_in, recent
+from tests.infra.fakes.sources import Newsroom, Report, news_in, recent
 
 KEY = b"of the listener"
 
@@ -194,7 +194,7 @@ async def test_ended_at_any_write_and_with_texts_rendered_anew_meanwhile_no_item
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = random.Random(7)
-    told: dict[str, list[Told]] = {f"s{n}": [recent(i, id=f"{n}-{i}") for i in range(60)] for n in range(5)}
+    told: dict[str, list[Report]] = {f"s{n}": [recent(i, id=f"{n}-{i}") for i in range(60)] for n in range(5)}
     async with Newsroom() as room:
         for round_, write in enumerate([1, 3, 4, 5, 7, 9]):
             shown = {name: items[: 10 * (round_ + 1)] for name, items in told.items()}

@@ -39,7 +39,7 @@ def opened(
     return EventReceived(news=news, config_hash="c", text_hash="t", language="en", **more)
 
 
-class Told:
+class Report:
     """A journal that is written by hand."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Told:
 
 
 def test_who_is_first_counts_only_where_the_look_before_did_not_show_it_elsewhere() -> None:
-    told = Told()
+    told = Report()
     # Five stories of both: fast is 50 s before slow, whose looks before were 40, 40, 60 (it may have had it) and … seconds before.
     for n, (gap_s, looked_s) in enumerate([(50, 10), (50, 10), (50, -10), (50, None), (10, 5)]):
         told.case(f"f{n}", "fast", n * 1000, looked_s=n * 1000 - 15)
@@ -86,7 +86,7 @@ def test_who_is_first_counts_only_where_the_look_before_did_not_show_it_elsewher
 
 
 def test_verdicts_count_of_what_was_searched_for_and_withdrawals_of_signals() -> None:
-    told = Told()
+    told = Report()
     for n, verdict in enumerate(["confirmed", "confirmed", "refuted", "unconfirmed", "unchecked", None]):
         told.case(f"c{n}", "wire", n)
         told.judged(f"c{n}", verdict, "other.example")
@@ -104,7 +104,7 @@ def test_verdicts_count_of_what_was_searched_for_and_withdrawals_of_signals() ->
 
 
 def test_pages_of_its_own_domain_or_group_confirm_nothing() -> None:
-    told = Told()
+    told = Report()
     told.case("own", "wire")
     told.judged("own", "confirmed", "blog.wire.example")
     told.case("group", "desk-a", group="house")
@@ -117,14 +117,14 @@ def test_pages_of_its_own_domain_or_group_confirm_nothing() -> None:
 
 
 def test_sources_of_one_group_are_no_rivals() -> None:
-    told = Told()
+    told = Report()
     told.case("a", "desk-a", 0, group="house", looked_s=-10)
     told.case("b", "desk-b", 100, group="house", looked_s=90, of="a")
     assert (told["desk-a"].first.of, told["desk-b"].first.of, told["desk-b"].copies.count) == (0, 0, 1)
 
 
 def test_a_story_counts_once_through_chains_edits_and_copies_of_ones_own() -> None:
-    told = Told()
+    told = Report()
     told.case("root", "wire", 0)
     told.case("edit", "wire", 50, edits="root")
     told.case("again", "wire", 60, of="edit")
@@ -134,7 +134,7 @@ def test_a_story_counts_once_through_chains_edits_and_copies_of_ones_own() -> No
 
 
 def test_further_claims_of_a_message_are_no_stories_of_its_source() -> None:
-    told = Told()
+    told = Report()
     told.case("a", "wire")
     told.case("b", "wire", part=MessagePart(first_case="a", asset="ARB", assets=("ZK", "ARB"), text="t"))
     told.judged("a", "confirmed", "other.example")
@@ -143,7 +143,7 @@ def test_further_claims_of_a_message_are_no_stories_of_its_source() -> None:
 
 
 def test_at_most_so_many_stories_of_a_day_count_whatever_comes_first() -> None:
-    told = Told()
+    told = Report()
     for n in range(3 * MOST_A_DAY):  # a flood of harmless ones first, and then what is taken back
         told.case(f"{n * 7 % 60:02}", "flood", n)
     told.judged("00", "refuted")
@@ -152,7 +152,7 @@ def test_at_most_so_many_stories_of_a_day_count_whatever_comes_first() -> None:
 
 
 def test_a_new_source_starts_at_the_prior_and_is_unrated_below_20_stories() -> None:
-    told = Told()
+    told = Report()
     for n in range(19):
         told.case(f"c{n}", "new", n)
     assert (told["new"].rated, told["new"].retracted.share, told["new"].lead_s) == (False, 0.05, None)
@@ -161,7 +161,7 @@ def test_a_new_source_starts_at_the_prior_and_is_unrated_below_20_stories() -> N
 
 
 def test_what_is_old_played_in_afterwards_or_follows_an_old_case_is_left_out() -> None:
-    told = Told()
+    told = Report()
     told.case("old", "wire", 0, days=-11)
     told.case("follows", "wire", 0, of="old")
     told.case("fresh", "wire", 0)
@@ -183,7 +183,7 @@ def test_intervals_are_those_of_scipy() -> None:
 
 
 def test_a_signal_that_a_better_founded_report_supersedes_is_no_retraction_and_its_story_is_one() -> None:
-    told = Told()
+    told = Report()
     told.case("early", "wire", 0, looked_s=-60)
     told.judged("early", "likely")
     told.judged("early", "likely", stage="superseded", revision=2)

@@ -12,7 +12,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from agents.graphs import NEWS
-from infra.kafka.topics import Committed, KafkaAddress
+from infra.kafka.topics import CommittedOffset, KafkaAddress
 from schemas import events as ev
 from schemas.topics import Topics
 from streams.effects.spending import UnlimitedBudget
@@ -108,8 +108,8 @@ async def reader(
     configs = ConfigStore(NOWHERE, TOPICS)
     configs.put_local(QUICK)
 
-    async def committed_by(*_: Any) -> dict[TopicPartition, Committed]:
-        return {TP: Committed(committed["of"].committed, "")}
+    async def committed_by(*_: Any) -> dict[TopicPartition, CommittedOffset]:
+        return {TP: CommittedOffset(committed["of"].committed, "")}
 
     monkeypatch.setattr("streams.runtime.projector.committed_by", committed_by)
     made = committed["of"] = Reader(log, configs, monkeypatch)
