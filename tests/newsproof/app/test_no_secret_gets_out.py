@@ -52,7 +52,7 @@ ITEMS = [
         "text": f"Bybit cold wallet {n} hacked, 400,000 ETH drained, the exchange says",
         "published_at": "2025-02-21T16:00:00Z",
     }
-    for n in range(3)
+    for n in range(1)
 ]
 
 
