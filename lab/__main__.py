@@ -328,9 +328,9 @@ def assets(
     """
     from lab.assets import TABLE, extract, written
 
-    found = extract(package)
-    TABLE.write_text(written(found), "utf-8")
-    json_line({"source": found.source, "taken": found.taken, "assets": len(found.rows)})
+    table = extract(package)
+    TABLE.write_text(written(table), "utf-8")
+    json_line({"source": table.source, "taken": table.taken, "assets": len(table.rows)})
 
 
 @app.command(hidden=True)

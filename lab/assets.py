@@ -56,12 +56,12 @@ def extract(package: Path) -> RankedAssets:
 
 def _text(files: tarfile.TarFile, name: str) -> str:
     try:
-        found = files.extractfile(name)
+        file = files.extractfile(name)
     except KeyError:
-        found = None
-    if found is None:
+        file = None
+    if file is None:
         raise ConfigError(f"the package has no {name}: give the file that npm pack @web3icons/common wrote")
-    return found.read().decode()
+    return file.read().decode()
 
 
 def _rows(tokens: str) -> Iterator[Asset]:

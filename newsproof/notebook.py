@@ -163,8 +163,8 @@ def _rows_of_run(asked: str, parameters: Mapping[str, Any], data_dir: Path | str
 
     async def work() -> Any:
         async with database(_invocation(data_dir), admin=True) as client:
-            found = await read_table(client, asked, parameters)
-            return found if found.num_rows else await _explain(client, parameters)
+            table = await read_table(client, asked, parameters)
+            return table if table.num_rows else await _explain(client, parameters)
 
     return _frame_of_arrow(_in_a_loop_of_its_own(work()), frames)
 
@@ -200,10 +200,10 @@ def _library(frames: str) -> Any:
         ) from exc
 
 
-def _frame_of_arrow(found: Any, frames: Frames) -> Any:
+def _frame_of_arrow(table: Any, frames: Frames) -> Any:
     if frames == "pandas":
-        return found.to_pandas()
-    return _library(frames).from_arrow(found) if frames == "polars" else found
+        return table.to_pandas()
+    return _library(frames).from_arrow(table) if frames == "polars" else table
 
 
 def _kinds_within(field: str) -> tuple[Any, ...]:
@@ -213,7 +213,7 @@ def _kinds_within(field: str) -> tuple[Any, ...]:
 
 
 def _frame_of_records(records: Sequence[Any], kind: type[msgspec.Struct], frames: Frames) -> Any:
-    rows = [dict(_flat(msgspec.to_builtins(one, builtin_types=(Decimal,)))) for one in records]
+    rows = [dict(_flat(msgspec.to_builtins(record, builtin_types=(Decimal,)))) for record in records]
     names = list(dict.fromkeys(name for row in rows for name in row)) or list(kind.__struct_fields__)
     columns = {name: [row.get(name) for row in rows] for name in names}
     library = _library(frames)
@@ -221,10 +221,10 @@ def _frame_of_records(records: Sequence[Any], kind: type[msgspec.Struct], frames
 
 
 def _flat(record: Mapping[str, Any], within: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    flat: list[tuple[str, Any]] = []
     for name, value in record.items():
-        found += _flat(value, f"{within}{name}.") if isinstance(value, dict) else [(f"{within}{name}", value)]
-    return found
+        flat += _flat(value, f"{within}{name}.") if isinstance(value, dict) else [(f"{within}{name}", value)]
+    return flat
 
 
 def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:

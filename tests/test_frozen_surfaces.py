@@ -56,7 +56,7 @@ from newsproof.app.source_list import ListedSource
 from newsproof.app.watches import WatchView
 from newsproof.cli.main import app
 from newsproof.cli.measure.labels import LabelImport
-from newsproof.cli.measure.price_imports import Changes, ImportReport, Removed, StandingImport
+from newsproof.cli.measure.price_imports import Changes, ImportReport, RemovedImports, StandingImport
 from newsproof.cli.operate.describe import SettingView, _ways, kafka_login, views
 from newsproof.cli.operate.live_calls import CallCheck, Check
 from newsproof.cli.operate.log import SHOWN, budget_document, describe_topics, letter_document
@@ -407,7 +407,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("outcomes compute", Changes),
         ("outcomes import", ImportReport),
         ("outcomes list", StandingImport),
-        ("outcomes remove", Removed),
+        ("outcomes remove", RemovedImports),
         ("prompts", Prompt),
         ("report", Report),
         ("watches", WatchView),

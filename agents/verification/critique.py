@@ -67,21 +67,21 @@ class CritiqueEvidence:
         better = replies.of(again) if again is not None else None
         # If the second call failed, the first reply counts, with its failed quotes.
         reply = better if isinstance(better, ModelReply) else replies.of(first)
-        response, stances = critique_in(case, reply)
+        critic, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
-        claims = tuple(claim_verdict(c, numbers) for c in response.claims[:MAX_CLAIMS])
+        claims = tuple(claim_verdict(c, numbers) for c in critic.claims[:MAX_CLAIMS])
         critique = EvidenceCritiqued(
             claims=claims,
             stances=stances,
-            verdict=response.verdict if response.verdict in {c.verdict for c in claims} else "not_enough_evidence",
-            contradictions=tuple(one_line(c, 300) for c in response.contradictions[:MAX_CONTRADICTIONS]),
-            timeliness=response.timeliness,
+            verdict=critic.verdict if critic.verdict in {c.verdict for c in claims} else "not_enough_evidence",
+            contradictions=tuple(one_line(c, 300) for c in critic.contradictions[:MAX_CONTRADICTIONS]),
+            timeliness=critic.timeliness,
         )
         judged = judge_case(case, critique=critique)
         if (end := same_verdict(case, judged.judgement)) is not None:
             return end
         concerned = (
-            choose_concerned(case, earlier, response.concerned, _supporting(judged)) if is_believed(judged) else ()
+            choose_concerned(case, earlier, critic.concerned, _supporting(judged)) if is_believed(judged) else ()
         )
         critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.pages), concerned=concerned)
         return settle_rivals(case, critique, judged, replies)

@@ -27,7 +27,7 @@ def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
 
 def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
     """Return the row of any other call, in the order of ``columns.TOOL_CALLS``."""
-    query, results = _looked_up(call.reply)
+    query, results = _lookup_counts(call.reply)
     return (
         *_call_start(r, index, call, accepted),
         call.kind,
@@ -62,7 +62,7 @@ def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
     )
 
 
-def _looked_up(reply: Reply) -> tuple[str, int]:
+def _lookup_counts(reply: Reply) -> tuple[str, int]:
     match reply:
         case SearchReply():
             return reply.query, len(reply.results)

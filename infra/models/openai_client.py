@@ -73,7 +73,7 @@ class OpenAICompatibleClient(ServiceClient):
         try:
             return await self.send("POST", path, timeout_s=timeout_s, content=orjson.dumps(body), headers=headers)
         except TransientError as exc:
-            raise self._told(exc) from exc.__cause__
+            raise self._explain(exc) from exc.__cause__
 
     async def get(self, path: str) -> httpx.Response:
         """Send one GET request for this path below the address, without the address's version for a path with ``//``.
@@ -86,7 +86,7 @@ class OpenAICompatibleClient(ServiceClient):
         try:
             return await exchange(self._http, request, self.service, self.timeout_s)
         except TransientError as exc:
-            raise self._told(exc) from exc.__cause__
+            raise self._explain(exc) from exc.__cause__
 
     def unavailable(self, response: httpx.Response, detail: str, model: str, *, named_by: str) -> PermanentError | None:
         """Return the error for an exhausted plan, an unavailable model, a wrong address or a missing key, else None.
@@ -124,7 +124,7 @@ class OpenAICompatibleClient(ServiceClient):
             f"{named_by}: newsproof doctor --live names those on its list"
         )
 
-    def _told(self, exc: TransientError) -> TransientError:
+    def _explain(self, exc: TransientError) -> TransientError:
         """Return the error, or one with the command that starts the server if a local one refuses the connection."""
         if not self.local or not isinstance(exc.__cause__, httpx.ConnectError):
             return exc

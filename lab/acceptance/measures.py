@@ -92,8 +92,8 @@ async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
 
 async def ended(tables: ClickHouse) -> set[str]:
     """Return the ids of the messages whose case has ended according to the tables."""
-    found = await tables.query(
+    result = await tables.query(
         "SELECT external_id FROM news FINAL WHERE case_id IN (SELECT case_id FROM events FINAL"
         " WHERE event_type IN ('newsproof.signal_synthesized', 'newsproof.case_dropped', 'newsproof.case_failed'))"
     )
-    return {str(row[0]) for row in found.rows}
+    return {str(row[0]) for row in result.rows}

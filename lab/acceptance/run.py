@@ -104,7 +104,7 @@ async def acceptance(settings: Settings, *, max_cost: float | None, as_json: boo
         json_line(report)
     else:
         print_report(report, markdown=markdown)
-    met = all(one.met for one in (*report.targets, *report.criteria))
+    met = all(verdict.met for verdict in (*report.targets, *report.criteria))
     return exits.OK if met and not report.failed else exits.FINDING
 
 
@@ -155,9 +155,9 @@ async def _run(running: Pipeline, max_cost: float | None) -> AcceptanceReport:
         await _publish(settings, items)
         await _until_ended(tables, {str(item.external_id) for item in items})
         order = {step: place for place, step in enumerate(_flow_order())}
-        found: Measured = await measured(tables, order)
+        measures: Measured = await measured(tables, order)
     took_s = time.monotonic() - began
-    return report_of(mode_in_words(settings), found, verdicts(found), criteria(found), took_s, max_cost)
+    return report_of(mode_in_words(settings), measures, verdicts(measures), criteria(measures), took_s, max_cost)
 
 
 async def _publish(settings: Settings, items: list[News]) -> None:
@@ -173,8 +173,8 @@ async def _until_ended(tables: ClickHouse, wanted: set[str]) -> None:
     try:
         async with asyncio.timeout(END_WITHIN_S):
             while wanted - seen:
-                for one in sorted((now := await ended(tables)) - seen):
-                    say(f"  {one} has ended")
+                for name in sorted((now := await ended(tables)) - seen):
+                    say(f"  {name} has ended")
                 seen = now
                 await asyncio.sleep(LOOK_EVERY_S)
     except TimeoutError as exc:

@@ -102,12 +102,12 @@ def _names(messages: Iterable[Message]) -> list[str]:
     return [name for message in messages for name in ids_of(message)]
 
 
-def _all_of(target: str, wanted: list[str], found: set[str]) -> Verdict:
-    missing = [name for name in wanted if name not in found]
+def _all_of(target: str, wanted: list[str], present: set[str]) -> Verdict:
+    missing = [name for name in wanted if name not in present]
     return Verdict(
         target=target,
         wanted=f"{len(wanted)} messages",
-        measured=len(found),
+        measured=len(present),
         unit="messages",
         met=not missing,
         note=f"not so: {', '.join(missing)}" if missing else "",
@@ -120,5 +120,5 @@ def _below(target: str, limit: float, measured: float | None, unit: str) -> Verd
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else None

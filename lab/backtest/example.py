@@ -128,10 +128,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     def pages(self) -> tuple[SearchResult, ...]:
         """What a search finds."""
         texts = {"unreported": (), "misread": FUTURES}.get(self.kind, REPORTS)
-        found = [self._page(outlet, text, 3 + n) for n, (outlet, text) in enumerate(zip(OUTLETS, texts, strict=False))]
+        pages = [self._page(outlet, text, 3 + n) for n, (outlet, text) in enumerate(zip(OUTLETS, texts, strict=False))]
         if own := {"other": OTHER_DENIAL, "denied": DENIAL}.get(self.kind):
-            found.append(self._page(_host_of(self.words["firm"]), own, 1))
-        return tuple(found)
+            pages.append(self._page(_host_of(self.words["firm"]), own, 1))
+        return tuple(pages)
 
     def _page(self, host: str, text: tuple[str, str], hours_before: int) -> SearchResult:
         title, then = (part.format(**self.words) for part in text)
@@ -186,12 +186,12 @@ class ScriptedModel(Free, Port):
         self.model, self._prices = model, ScriptedPrices()
 
     async def perform(self, effect: Any) -> Answer:
-        said = await answer(ModelRequest(model=self.model, call=effect), "0")
-        usage = TokenUsage(input=said.input_tokens, output=said.output_tokens)
+        answered = await answer(ModelRequest(model=self.model, call=effect), "0")
+        usage = TokenUsage(input=answered.input_tokens, output=answered.output_tokens)
         cost = self._prices.cost(self.model, usage, virtual_now())
         return Answer(
-            reply=said.reply, cost_usd=cost.usd, cost_source=cost.source, model=self.model,
-            usage_input_tokens=said.input_tokens, usage_output_tokens=said.output_tokens,
+            reply=answered.reply, cost_usd=cost.usd, cost_source=cost.source, model=self.model,
+            usage_input_tokens=answered.input_tokens, usage_output_tokens=answered.output_tokens,
         )  # fmt: skip
 
     async def close(self) -> None: ...
@@ -274,7 +274,7 @@ def prices_of(made: list[Claim], *, seed: int) -> str:
         for bar, move in enumerate(moves):
             begin, price = price, price * math.exp(move)
             ends = (begin, max(begin, price), min(begin, price), price)
-            table.writerow((int(FIRST.timestamp()) + bar * BAR_S, f"{coin}/USDT", *(f"{one:.6g}" for one in ends)))
+            table.writerow((int(FIRST.timestamp()) + bar * BAR_S, f"{coin}/USDT", *(f"{end:.6g}" for end in ends)))
     return out.getvalue()
 
 

@@ -90,12 +90,12 @@ async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> Se
     say(f"{cases:,} cases recorded in {took:.0f} s; deciding them again …")
     invocation = Invocation()
     invocation.data_dir = directory
-    found = await verify_log(invocation, sample=False, file=None, cases=0)
-    show_verified(found)
+    verified = await verify_log(invocation, sample=False, file=None, cases=0)
+    show_verified(verified)
     return SelfTest(
-        cases=found.cases, identical=found.identical, calls=found.calls, misses=found.misses, seconds=found.seconds,
+        cases=verified.cases, identical=verified.identical, calls=verified.calls, misses=verified.misses, seconds=verified.seconds,
         recorded_seconds=round(took, 1), kills=kills, events=seen.events, ends=dict(seen.ends),
-        look_ahead=found.look_ahead, seed=seed,
+        look_ahead=verified.look_ahead, seed=seed,
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> 
     await publish(running.settings, generated_news(cases, seed=seed))
     seen, worker = Watched(running.settings), running.services[0]
     due = [cases * (number + 1) // (kills + 1) for number in range(kills)]
-    moved, said, before = time.monotonic(), time.monotonic(), -1
+    moved, reported, before = time.monotonic(), time.monotonic(), -1
     while (ended := sum(seen.ends.values())) < cases:
         await asyncio.sleep(1.0)
         await seen.look()
@@ -134,9 +134,9 @@ async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> 
             worker.child.kill()
             due.pop(0)
         moved, before = (now, seen.events) if seen.events != before else (moved, before)
-        if now - said > SAY_EVERY_S:
+        if now - reported > SAY_EVERY_S:
             say(f"{ended:,} of {cases:,} cases ended, {seen.events:,} events")
-            said = now
+            reported = now
         if now - moved > QUIET_S:
             raise TransientError(
                 f"no event for {QUIET_S:.0f} s at {ended:,} of {cases:,} cases: {worker.child.log_file}"
@@ -164,9 +164,9 @@ async def tested(directory: Path | None, *, cases: int, seed: int, kills: int) -
     with contextlib.ExitStack() as stack:
         kept = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="newsproof-selftest-")))
         kept.mkdir(parents=True, exist_ok=True)
-        found = await self_test(kept, cases=cases, seed=seed, kills=kills)
-    json_line(found)
-    return exits.OK if found.cases == found.identical == cases and not found.misses else exits.FINDING
+        result = await self_test(kept, cases=cases, seed=seed, kills=kills)
+    json_line(result)
+    return exits.OK if result.cases == result.identical == cases and not result.misses else exits.FINDING
 
 
 def _refuse_filled(directory: Path | None) -> None:

@@ -144,21 +144,21 @@ async def _copy(client: ClickHouse, table: str, copies: int) -> None:
 
 async def _prices(client: ClickHouse) -> None:
     """Write bars of every asset around all signals, and the outcomes."""
-    found = await client.query("SELECT min(emitted_at), max(emitted_at), groupUniqArray(asset) FROM signals")
-    first, last, assets = found.rows[0]
+    result = await client.query("SELECT min(emitted_at), max(emitted_at), groupUniqArray(asset) FROM signals")
+    first, last, assets = result.rows[0]
     begin, end = epoch_ms(first) - 40 * 86_400_000, epoch_ms(last) + 2 * 86_400_000
     times = list(range(begin // BAR_MS * BAR_MS, end, BAR_MS))
     random = np.random.default_rng(7)
     series = []
     for asset in sorted({*assets, "BTC"} - {""}):
         path = (100 * np.exp(np.cumsum(random.normal(0, 0.0015, len(times))))).tolist()
-        one = {"highs": path, "lows": path, "closes": path, "volumes": [1.0] * len(path)}
-        series.append(PriceSeries(symbol=f"{asset}/USDT", venue="", times_ms=times, opens=path, **one))
+        columns = {"highs": path, "lows": path, "closes": path, "volumes": [1.0] * len(path)}
+        series.append(PriceSeries(symbol=f"{asset}/USDT", venue="", times_ms=times, opens=path, **columns))
     await write_bars(client, 1, series)
     now = epoch_ms(datetime.now(UTC) + timedelta(days=40))
     await write_import(client, PriceImport(
         version=1, source="synthetic:bench", imported_ms=now, bars=len(series) * len(times),
-        markets=tuple(one.symbol for one in series), covers=((begin, end),), entry_within_s=900.0, horizons_s=HORIZONS_S,
+        markets=tuple(market.symbol for market in series), covers=((begin, end),), entry_within_s=900.0, horizons_s=HORIZONS_S,
     ))  # fmt: skip
     computed = await compute(client, await standing_imports(client), await judged_cases(client), now_ms=now)
     await keep(client, computed)

@@ -106,19 +106,21 @@ async def judged(running: Pipeline, total: int, *, seed: int, first: int = 0) ->
 async def _signals(running: Pipeline) -> list[tuple[float, list[str]]]:
     """Return the publication time (seconds since 1970) and the flags of each signal, ordered by time."""
     address, topic = address_of(running.settings), topics_of(running.settings).signals
-    found: list[tuple[float, list[str]]] = []
+    signals: list[tuple[float, list[str]]] = []
     async for _, records in read_range(address, await offsets_of(address, topic)):
-        found += [(r.timestamp / 1000, json.loads(r.value)["risk_flags"]) for r in records]
-    return sorted(found, key=lambda signal: signal[0])
+        signals += [(r.timestamp / 1000, json.loads(r.value)["risk_flags"]) for r in records]
+    return sorted(signals, key=lambda signal: signal[0])
 
 
 def _processes() -> dict[int, str]:
     """Return process id → component for this process tree. This process does the work of ``newsproof up``."""
-    found = {psutil.Process().pid: "up"}
+    parts = {psutil.Process().pid: "up"}
     for process in psutil.Process().children(recursive=True):
-        said = " ".join(process.cmdline())
-        found[process.pid] = next((part for word, part in _PARTS.items() if re.search(rf"\b{word}\b", said)), "others")
-    return found
+        command = " ".join(process.cmdline())
+        parts[process.pid] = next(
+            (part for word, part in _PARTS.items() if re.search(rf"\b{word}\b", command)), "others"
+        )
+    return parts
 
 
 def _cpu_s() -> Counter[str]:

@@ -32,8 +32,8 @@ async def lease() -> list[Figure]:
                 changes = await _come_and_go(w, began + SECONDS)
             finally:
                 feeding.cancel()
-            told = {path.name: path.read_text("ascii") for path in w.directory.glob("active-*")}
-            gaps = gaps_in(told, began, time.time())
+            logs = {path.name: path.read_text("ascii") for path in w.directory.glob("active-*")}
+            gaps = gaps_in(logs, began, time.time())
         finally:
             await end(holder, kill=True)
     took = time.time() - began
@@ -45,12 +45,12 @@ async def lease() -> list[Figure]:
     ]  # fmt: skip
 
 
-def gaps_in(told: Mapping[str, str], began: float, ended: float) -> list[float]:
+def gaps_in(logs: Mapping[str, str], began: float, ended: float) -> list[float]:
     """Return the gaps without a publisher, from the workers' own files: a time and 0 or 1 per line."""
     changes = sorted(
-        (float(at), name, said == "1")
-        for name, lines in told.items()
-        for at, said in map(str.split, lines.splitlines())
+        (float(at), name, flag == "1")
+        for name, lines in logs.items()
+        for at, flag in map(str.split, lines.splitlines())
     )
     gaps, since, active = [], began, set[str]()
     for at, name, is_active in [*changes, (ended, "", True)]:
@@ -62,17 +62,17 @@ def gaps_in(told: Mapping[str, str], began: float, ended: float) -> list[float]:
     return gaps
 
 
-async def _active(told: Path) -> float:
+async def _active(file: Path) -> float:
     until = time.monotonic() + ACTIVE_WITHIN_S
-    while not _lines(told):
+    while not _lines(file):
         if time.monotonic() > until:
-            raise TimeoutError(f"the worker does not publish after {ACTIVE_WITHIN_S:.0f} s: see {told.parent}")
+            raise TimeoutError(f"the worker does not publish after {ACTIVE_WITHIN_S:.0f} s: see {file.parent}")
         await asyncio.sleep(_LOOK_S)
     return time.time()
 
 
-def _lines(told: Path) -> str:
-    return told.read_text("ascii") if told.exists() else ""
+def _lines(file: Path) -> str:
+    return file.read_text("ascii") if file.exists() else ""
 
 
 async def _feed(w: World) -> None:
@@ -87,8 +87,8 @@ async def _come_and_go(w: World, until: float) -> int:
     changes = 0
     while time.time() < until:
         if other is None:
-            told = w.directory / f"active-{changes + 1}"
-            other = w.worker(latency=LATENCY_S, slot="1", active_file=told)
+            file = w.directory / f"active-{changes + 1}"
+            other = w.worker(latency=LATENCY_S, slot="1", active_file=file)
         else:
             await end(other)
             other = None

@@ -69,7 +69,7 @@ def measured(names: Sequence[str], *, as_json: bool, **options: int | None) -> N
         module, _, function = MEASURES[name].rpartition(".")
         measure: Callable[..., Coroutine[Any, Any, list[Figure]]]
         measure = getattr(import_module(f"lab.bench.{module}"), function)
-        given = {one: value for one in SIZES.get(name, ()) if (value := options[one]) is not None}
+        given = {option: value for option in SIZES.get(name, ()) if (value := options[option]) is not None}
         figures += asyncio.run(measure(**given))
     if as_json:
         json_line({"machine": machine(), "figures": figures})

@@ -111,10 +111,10 @@ async def _verified(cases: int) -> list[Figure]:
     where = Repeated(rounds=-(-cases // 42))
     took: dict[int, float] = {}
     for processes in (1, 2, 1, 2):
-        found = await verify_at(where, processes=processes)
-        if not found.clean:
-            raise AssertionError(f"{found.cases - found.identical} cases did not come out as recorded")
-        took[processes] = min(took.get(processes, found.seconds), found.seconds)
+        result = await verify_at(where, processes=processes)
+        if not result.clean:
+            raise AssertionError(f"{result.cases - result.identical} cases did not come out as recorded")
+        took[processes] = min(took.get(processes, result.seconds), result.seconds)
     return [
         Figure(name=f"replay: verify of {where.rounds * 42:,} cases, two processes", value=took[2], unit="s", target="half of one",
                baseline=f"{took[1]:.1f} s, one process", ratio=took[2] / took[1])

@@ -91,13 +91,13 @@ def _copies(events: int) -> Iterator[tuple[dict[str, Any], Signal | None]]:
     """
     records = read_log_file().cases
     for number in range(-(-events // len(records))):
-        for one in records:
-            headers = {name: value.decode() for name, value in one.headers}
+        for record in records:
+            headers = {name: value.decode() for name, value in record.headers}
             case_id = headers["ce_subject"]
             copied = headers["ce_subject"] = uuid5(case_id, str(number))
             for name in {"ce_id", "ce_causationid"} & headers.keys():
                 headers[name] = uuid5(headers[name], str(number))
-            value = (one.value or b"").replace(case_id.encode(), copied.encode())
+            value = (record.value or b"").replace(case_id.encode(), copied.encode())
             value = value.replace(signal_id(LIVE_RUN, case_id).encode(), signal_id(LIVE_RUN, copied).encode())
             signal = None
             if headers["ce_type"] == WIRE_NAMES[SignalSynthesized]:

@@ -23,8 +23,8 @@ async def stories(held: int = HELD) -> list[Figure]:
     """Return the results for the reports of each labelled set, and the duration of a look-up among ``held`` stories."""
     figures = []
     for path in sorted(SETS.glob("stories_*.jsonl")):
-        name, found = path.stem.removeprefix("stories_"), await measured(tellings_of(path))
-        for what, value in (("paid once", found.paid_once), ("found", found.recognised), ("merged", found.merged)):
+        name, shares = path.stem.removeprefix("stories_"), await measured(tellings_of(path))
+        for what, value in (("paid once", shares.paid_once), ("found", shares.recognised), ("merged", shares.merged)):
             figures.append(Figure(name=f"stories: {name}, {what}", value=value, unit="share", target="-"))
     times = await _look_ups(held)
     return [

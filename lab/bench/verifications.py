@@ -47,8 +47,8 @@ async def _asked(running: Pipeline, claims: int) -> list[Figure]:
     published = 0
     async for _, records in read_range(address, await offsets_of(address, topics.signals)):
         published += sum(is_asked(read_signal(record)[0].news_source) for record in records)
-    asked = {one.case_id for one in answers}
-    waits = sorted(one.seconds for one in answers)
+    asked = {answer.case_id for answer in answers}
+    waits = sorted(answer.seconds for answer in answers)
     together = f"{AT_ONCE} at once"
     return [
         Figure(name=f"verify: of {claims} claims, without a final answer", value=sum(o.reached != "final" for o in answers),

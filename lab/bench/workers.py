@@ -64,7 +64,7 @@ async def _measured(count: int, cases: int) -> tuple[float, float]:
 
 def _cpu_s(processes: list[ChildProcess]) -> float:
     times = [psutil.Process(process.pid).cpu_times() for process in processes]
-    return float(sum(one.user + one.system for one in times))
+    return float(sum(times_of_process.user + times_of_process.system for times_of_process in times))
 
 
 async def _joined(w: World, count: int) -> None:

@@ -105,8 +105,8 @@ class ChaosPort(Port):
 
     async def perform(self, effect: Any) -> Answer:
         kind = "model" if isinstance(effect, CallModel) else "search"
-        said = await self._client.ask(kind, request_hash(effect))
-        body = _checked(said)
+        response = await self._client.ask(kind, request_hash(effect))
+        body = _checked(response)
         model = isinstance(effect, CallModel)
         return Answer(
             reply=_reply(effect, body),
@@ -141,8 +141,8 @@ class BehindProvider(ChaosPort):
         return replace(answer, cost_usd=self.worst_case_usd(effect), cost_source="chaos")
 
 
-def _checked(said: bytes) -> Any:
-    status, _, body = said.partition(b" ")
+def _checked(response: bytes) -> Any:
+    status, _, body = response.partition(b" ")
     match status:
         case b"200":
             try:

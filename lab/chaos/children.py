@@ -111,8 +111,8 @@ class Child:
     def last_words(self) -> str:
         """Return the command line's error message, else the last line of the log."""
         lines = self._process.log_tail(50).splitlines() or ["it logged nothing"]
-        said = [line for line in lines if line.startswith(SAYS)]
-        return (said or lines)[-1][:300]
+        messages = [line for line in lines if line.startswith(SAYS)]
+        return (messages or lines)[-1][:300]
 
     def _file(self, incarnation: int) -> Path:
         return self._directory / f"{self.name}.inflight-{incarnation}"

@@ -160,17 +160,17 @@ class FaultInjector:
         return order
 
     async def _working(self, children: list[Child], *, publishing: bool = False) -> Child:
-        found: list[Child] = []
+        working: list[Child] = []
 
         def at_work() -> bool:
-            found[:] = [c for c in children if c.working and (c.counters.publishing or not publishing)]
-            return bool(found)
+            working[:] = [c for c in children if c.working and (c.counters.publishing or not publishing)]
+            return bool(working)
 
         if not await until(at_work, within_s=PATIENCE_S):
             words = "\n".join(f"{c.name} {c.counters}: {c.last_words()}" for c in children)
             what = "no active publisher" if publishing else "nobody was at work"
             raise TransientError(f"{what} within {PATIENCE_S:g} s:\n{words}", kind="internal")
-        return found[0]
+        return working[0]
 
     # Servers and providers
 

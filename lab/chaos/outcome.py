@@ -158,7 +158,9 @@ def show(outcome: Outcome) -> None:
     asked = f"{o.research.asked:,} questions and investigations, {o.research.workers} research workers"
     title = f"{o.cases:,} cases, {o.workers} workers, {o.brokers} {'broker' if o.brokers == 1 else 'brokers'}; {asked}; seed {o.seed}, {o.seconds:.0f} s"
     sheet.table(("fault", "dealt"), faults, title=title, right=("dealt",))
-    rows = [(promise, found, allowed, "yes" if held else "NO") for promise, found, allowed, held in o.invariants()]
+    rows = [
+        (promise, violations, allowed, "yes" if held else "NO") for promise, violations, allowed, held in o.invariants()
+    ]
     sheet.table(("invariant", "found", "allowed", "held"), rows, right=("found",))
     for finding in o.findings:
         sheet.say_result(f"finding: {finding}")

@@ -95,8 +95,8 @@ class Run:
             await asyncio.sleep(0.1)
 
     async def _say_where_everybody_waits(self) -> None:
-        said = {child.name: await child.waits() for child in self._at.children}
-        for name, lines in {**said, "the harness": waits()}.items():
+        by_child = {child.name: await child.waits() for child in self._at.children}
+        for name, lines in {**by_child, "the harness": waits()}.items():
             self._say("\n".join([f"where {name} waits:", *lines]))
 
     async def _quiet(self) -> None:

@@ -199,8 +199,8 @@ async def _compared(client: ClickHouse, table: str, keys: set[int]) -> Compared:
     of_calls = table.endswith("_calls")
     index = ", call_index" if of_calls else ""
     research = f"endsWith(journal_topic, '{RESEARCH_TOPIC}')"
-    found = await client.query(f"SELECT {research}, journal_partition, journal_offset{index} FROM {table}")
-    places = ((place(partition, offset, research=bool(of)), more) for of, partition, offset, *more in found.rows)
+    result = await client.query(f"SELECT {research}, journal_partition, journal_offset{index} FROM {table}")
+    places = ((place(partition, offset, research=bool(of)), more) for of, partition, offset, *more in result.rows)
     rows = [at * CALLS_A_RECORD + more[0] if of_calls else at for at, more in places]
     distinct = set(rows)
     return Compared(table, len(keys), len(keys - distinct), len(rows) - len(distinct), len(distinct - keys))

@@ -32,12 +32,12 @@ async def verdict(
     report = await audit(KafkaLog(at.address), at.topics)
     budget = await budget_overshoot(at.address, at.topics)
     more = [f"ClickHouse: {table}" for table in tables if not table.exact] + tally.past_open[:20]
-    more += [f"the watch {one.set.id} fired {one.n} times" for one in watches.watches.values() if one.n > 1]
+    more += [f"the watch {fired.set.id} fired {fired.n} times" for fired in watches.watches.values() if fired.n > 1]
     if missed := tally.signals_seen - watch.seen.keys():
         more.append(f"{len(missed)} signals never came to the subscriber of the whole run")
     return Outcome(
         **_injected(at, injector),
-        **_found(tally, tables, report, budget),
+        **_findings(tally, tables, report, budget),
         lost=report.lost + tally.unpublished + len(asked - tally.opened),
         research=_research(at, injector, asker, tally, asked, research_calls),
         cases=report.cases,
@@ -93,7 +93,7 @@ def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
     }
 
 
-def _found(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
+def _findings(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
     return {
         "ended": tally.ended,
         "asked_again": tally.asked_again,

@@ -87,11 +87,11 @@ class Watch:
 
     async def sample_once(self) -> None:
         """Read the committed offsets of every group, then the end offsets."""
-        found = {group: await committed_by(self._address, self._topics.group(group)) for group in READERS}
+        committed = {group: await committed_by(self._address, self._topics.group(group)) for group in READERS}
         topics = {self._topics.journal(name) for names in READERS.values() for name in names}
         ends = {topic: await offsets_of(self._address, topic) for topic in topics}
         self.samples += [
-            Sample(group, tp.topic, tp.partition, found[group][tp].offset if tp in found[group] else 0, end)
+            Sample(group, tp.topic, tp.partition, committed[group][tp].offset if tp in committed[group] else 0, end)
             for group, names in READERS.items()
             for name in names
             for tp, (_, end) in ends[self._topics.journal(name)].items()

@@ -198,18 +198,18 @@ def totals(results: tuple[CaseResult, ...]) -> Evaluation:
 
 def claim_of_case(case: JudgedCase) -> Claim:
     """Return the claim that the evidence is judged against."""
-    first, news, told = case.preliminary, case.news, case.claim or CaseClaim()
-    given = told.amount
+    first, news, claim = case.preliminary, case.news, case.claim or CaseClaim()
+    given = claim.amount
     amount = None if given is None or "%" in (given.unit or "") else plain_amount(given.value, given.unit or "")
     return Claim(
         text=news.text,
         language=language_of(news_of(case)),
         event_type=first.event_type,
         asset=first.asset or "",
-        subject=told.subject or "",
+        subject=claim.subject or "",
         amount=None if amount is None else amount[0],
         amount_unit="" if amount is None else amount[1],
-        modality=told.modality,
+        modality=claim.modality,
         entity=case.entity or None,
         as_of=_as_of(case),
         source_url=news.url or None,

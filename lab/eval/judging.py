@@ -109,13 +109,13 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     """
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
-    said = None if oracle is None else _said(claim.as_of, case, findings, _given(case, oracle))
-    heard = check_pages(claim, findings.references, said, snapshot)
+    stances = None if oracle is None else _stances_of(claim.as_of, case, findings, _given(case, oracle))
+    heard = check_pages(claim, findings.references, stances, snapshot)
     judgement = judge_evidence(
         claim,
         heard,
         snapshot=snapshot,
-        by_words=said is None,
+        by_words=stances is None,
         measured=measured(claim, case.measurements) if case.measurements else None,
     )
     end = conclude(draft_of(case), judgement, thin=is_thin(judgement, heard))
@@ -140,7 +140,9 @@ _JUDGED = (
 )
 
 
-def _said(news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]) -> list[PageStance]:
+def _stances_of(
+    news_at: datetime, case: JudgedCase, findings: Findings, given: Sequence[GivenStance]
+) -> list[PageStance]:
     by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
     entries = [(r, _entry(r.reference_number, by_page[r.url, r.title])) for r in findings.references]
     return [entry if entry.says is None else by_slots(entry, r, news_at) for r, entry in entries]
@@ -149,9 +151,9 @@ def _said(news_at: datetime, case: JudgedCase, findings: Findings, given: Sequen
 def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:
     given, pages = oracle.get(str(case.id)), len(case.evidence or ())
     if given is None or len(given) != pages:
-        found = "none" if given is None else str(len(given))
+        count = "none" if given is None else str(len(given))
         raise ConfigError(
-            f"case {case.id} has {pages} pages and {found} stances: give one for each page, in their order"
+            f"case {case.id} has {pages} pages and {count} stances: give one for each page, in their order"
         )
     return given
 

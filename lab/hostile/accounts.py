@@ -109,26 +109,26 @@ def settle(log: Log, sent: Iterable[Sent]) -> tuple[Counter[str], Counter[str]]:
     """Return the number of records by fate, and the number of unexpected fates by kind."""
     fates: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
-    for one in sent:
-        found = _fate(log, one)
-        fates[found] += 1
-        if found not in (one.fate, *_ALSO.get(one.fate, ())):
-            wrong[f"{one.kind}: {found} instead of {one.fate}"] += 1
+    for record in sent:
+        fate = _fate(log, record)
+        fates[fate] += 1
+        if fate not in (record.fate, *_ALSO.get(record.fate, ())):
+            wrong[f"{record.kind}: {fate} instead of {record.fate}"] += 1
     return fates, wrong
 
 
 _ALSO: dict[str, tuple[str, ...]] = {"case_or_dead_letter": ("case", "dead_letter")}
 
 
-def _fate(log: Log, one: Sent) -> str:
-    place = (one.topic, one.partition, one.offset)
+def _fate(log: Log, record: Sent) -> str:
+    place = (record.topic, record.partition, record.offset)
     case = log.case_of.get(place)
     end = log.ends.get(case) if case is not None else None
-    if one.topic == "publisher-lease":
+    if record.topic == "publisher-lease":
         return "ignored"
-    if one.topic not in ("news", "cases"):
+    if record.topic not in ("news", "cases"):
         return "foreign" if place in log.foreign else "unaccounted"
-    if one.topic == "cases" and place in log.accepted:
+    if record.topic == "cases" and place in log.accepted:
         if not log.accepted[place]:
             return "passed_by"
         if place in log.dead_letters:

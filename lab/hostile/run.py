@@ -75,7 +75,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     @property
     def findings(self) -> list[str]:
         """Return the violated expectations in words."""
-        found = [
+        faults = [
             f"{name} is {value}, it has to be 0"
             for name in (
                 "unaccounted", "good_without_signal", "good_signals_twice", "lost", "duplicate_events",
@@ -84,13 +84,13 @@ class Outcome(msgspec.Struct, kw_only=True):
             if (value := getattr(self, name))
         ]  # fmt: skip
         if self.rows_expected != self.rows_found:
-            found.append(f"ClickHouse holds {self.rows_found} events, the journal {self.rows_expected}")
+            faults.append(f"ClickHouse holds {self.rows_found} events, the journal {self.rows_expected}")
         for name, used in self.processes.items():
             if used.rss_mb > RSS_BOUND_MB:
-                found.append(f"{name} used {used.rss_mb} MB, at most {RSS_BOUND_MB} are allowed")
+                faults.append(f"{name} used {used.rss_mb} MB, at most {RSS_BOUND_MB} are allowed")
             if used.files_last > used.files_first + FD_SLACK:
-                found.append(f"{name} opened {used.files_first} files at first and {used.files_last} at last")
-        return found
+                faults.append(f"{name} opened {used.files_first} files at first and {used.files_last} at last")
+        return faults
 
 
 async def hostile_run(settings: Settings, *, records: int, seed: int, say: Callable[[str], None]) -> Outcome:
@@ -232,7 +232,7 @@ class _Run:
         log = await read_log(self._address, self._topics)
         fates, wrong = settle(log, self._sent)
         out.fates, out.wrong, out.unaccounted = dict(fates), dict(wrong), sum(wrong.values())
-        out.kinds = dict(Counter(one.kind for one in self._sent))
+        out.kinds = dict(Counter(record.kind for record in self._sent))
         out.good = len(self._good)
         out.good_without_signal = sum(1 for case in self._good if not self._signals[case])
         out.good_signals_twice = sum(1 for case in self._good if self._signals[case] > 1)

@@ -55,5 +55,5 @@ class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
             "",
             Sheet(columns, rows, right=(columns[0], *columns[2:])).markdown(),
         ]
-        said = ", ".join(f"{flag} × {count}" for flag, count in sorted(self.flags.items()))
-        return "\n".join([*lines, "", f"flags: {said or 'none'}"])
+        flag_counts = ", ".join(f"{flag} × {count}" for flag, count in sorted(self.flags.items()))
+        return "\n".join([*lines, "", f"flags: {flag_counts or 'none'}"])

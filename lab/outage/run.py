@@ -137,9 +137,9 @@ class _Run:
             kinds: Counter[str] = Counter()
             slowest_s = 0.0
             for _, took_s, case in (e for e in self._ended if e[0] == minute):
-                said = _said(case)
-                kinds["failed" if said is None else "marked" if said else "whole"] += 1
-                flags.update(said or ())
+                flags_of_case = _flags_of(case)
+                kinds["failed" if flags_of_case is None else "marked" if flags_of_case else "whole"] += 1
+                flags.update(flags_of_case or ())
                 slowest_s = max(slowest_s, took_s)
             away = self._from <= minute < self._until
             minutes.append(
@@ -158,7 +158,7 @@ class _Run:
         )
 
 
-def _said(case: Case) -> tuple[str, ...] | None:
+def _flags_of(case: Case) -> tuple[str, ...] | None:
     if not isinstance(case.head, SignalSynthesized):
         return None if type(case.head).__name__ == "CaseFailed" else ()
     return tuple(f for f in case.head.signal.risk_flags if f.startswith(SAYS_SO))

@@ -102,10 +102,10 @@ def analyst_client(settings: Settings, *, embedded: bool) -> ClickHouse:
 
 def _kept(directory: Path) -> dict[str, str] | None:
     try:
-        found: dict[str, str] = json.loads((directory / _FILE).read_text("utf-8"))
+        logins: dict[str, str] = json.loads((directory / _FILE).read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         return None
-    return found
+    return logins
 
 
 def keep_users(directory: Path, users: Sequence[EngineUser]) -> None:

@@ -322,7 +322,7 @@ def live_pages(settings: Settings) -> Port:
     return LivePages(
         timeout_s=settings.deep_analysis_tool_timeout,
         max_bytes=settings.scrape_max_bytes,
-        proxies=[one.strip() for one in settings.scrape_proxies.split(",") if one.strip()],
+        proxies=[proxy.strip() for proxy in settings.scrape_proxies.split(",") if proxy.strip()],
     )
 
 

@@ -51,22 +51,22 @@ class LogToRead(msgspec.Struct, frozen=True):
 async def open_log(invocation: Invocation, *, clickhouse: bool = False) -> AsyncIterator[LogAccess]:
     """Yield the log. Missing topics are created. ``clickhouse``: also connect to ClickHouse, or start it."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, clickhouse=clickhouse) as found:
-        at = found.applied_to(settings)
+    async with servers(settings, clickhouse=clickhouse) as running:
+        at = running.applied_to(settings)
         address, topics = KafkaAddress.of(at, at.kafka_bootstrap_servers or ""), Topics(at.topic_prefix)
-        await _prepared(address, topics, at, embedded=found.embedded_kafka)
-        yield LogAccess(at, address, topics, bool(found.own))
+        await _prepared(address, topics, at, embedded=running.embedded_kafka)
+        yield LogAccess(at, address, topics, bool(running.own))
 
 
 @asynccontextmanager
 async def log_to_read(invocation: Invocation) -> AsyncIterator[LogToRead]:
     """Yield the log as :func:`open_log` does. If a server already serves it, all settings are read only if needed."""
     settings = invocation.reader_settings()
-    if settings is None or (found := await _served(settings, given=invocation.data_dir_given)) is None:
+    if settings is None or (served := await _served(settings, given=invocation.data_dir_given)) is None:
         async with open_log(invocation) as log:
             yield LogToRead(log.address, log.topics, log.own)
         return
-    address, directory = found
+    address, directory = served
     topics = Topics(settings.newsproof_topic_prefix)
     with telling_full_disk(directory):
         await _prepared(address, topics, settings, embedded=directory is not None)
@@ -108,9 +108,9 @@ async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[Clic
     from newsproof.app.processes.supervisor import prepare_tables
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        if "clickhouse" in found.own:
+    async with servers(settings, kafka=False) as running:
+        at = running.applied_to(settings)
+        if "clickhouse" in running.own:
             await prepare_tables(at)
         client = clickhouse_of(at) if admin else analyst_client(at, embedded=settings.clickhouse_url is None)
         async with client:

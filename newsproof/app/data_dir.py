@@ -68,9 +68,9 @@ def refuse_unusable_directory(settings: Settings, *, free: FreeBytes = free_byte
 
 def remove_empty(directories: Iterable[Path]) -> None:
     """Remove the directories that exist and are empty, in this order."""
-    for one in directories:
+    for path in directories:
         with contextlib.suppress(OSError):
-            one.rmdir()
+            path.rmdir()
 
 
 class RoomWatch:
@@ -114,8 +114,8 @@ class RoomWatch:
     async def run(self, say: Callable[[str], None]) -> None:
         """Check until cancelled."""
         while True:
-            if (told := self.look()) is not None:
-                say(told)
+            if (warning := self.look()) is not None:
+                say(warning)
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
@@ -123,7 +123,7 @@ def running_elsewhere(directory: Path) -> list[Path]:
     """Return the other data directories on which this user now runs a pipeline with an embedded Kafka."""
     import psutil
 
-    found = set()
+    directories = set()
     for process in psutil.process_iter(["cmdline"]):
         if (process.info["cmdline"] or [])[-3:] != ["-m", "newsproof", "sink"]:
             continue
@@ -132,8 +132,8 @@ def running_elsewhere(directory: Path) -> list[Path]:
         except psutil.Error:
             continue
         if given.get("KAFKA_EMBEDDED_PASSWORD_FILE"):
-            found.add(Path(given.get("NEWSPROOF_DATA_DIR", "")))
-    return sorted(found - {directory.absolute()})
+            directories.add(Path(given.get("NEWSPROOF_DATA_DIR", "")))
+    return sorted(directories - {directory.absolute()})
 
 
 class LastAudit(msgspec.Struct, frozen=True):

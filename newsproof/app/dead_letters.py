@@ -85,38 +85,41 @@ class DeadLetters:
         """
         async for tp, records in _unread(self._address, self._topics.dead_letters, self._next):
             letters = [_dead_letter_of(tp.partition, record) for record in records]
-            self._letters |= {one.id: self._cut(one) for one in letters}
+            self._letters |= {letter.id: self._cut(letter) for letter in letters}
         if self._letters:  # without letters, there are no marks
             async for _, records in _unread(self._address, self._topics.news, self._next):
                 self._sent |= _marks_in(records)
-        found = (
-            replace(one, requeued=one.id in self._sent or one.case in self._sent) for one in self._letters.values()
+        letters_found = (
+            replace(letter, requeued=letter.id in self._sent or letter.case in self._sent)
+            for letter in self._letters.values()
         )
-        return sorted(found, key=lambda dead_letter: dead_letter.at)
+        return sorted(letters_found, key=lambda dead_letter: dead_letter.at)
 
     async def whole(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
         """Return these letters with their complete original records."""
-        places = [(int(partition), int(offset)) for partition, _, offset in (one.id.partition(":") for one in letters)]
-        wanted, spans = {one.id: one for one in letters}, dict[TopicPartition, tuple[int, int]]()
+        places = [
+            (int(partition), int(offset)) for partition, _, offset in (letter.id.partition(":") for letter in letters)
+        ]
+        wanted, spans = {letter.id: letter for letter in letters}, dict[TopicPartition, tuple[int, int]]()
         for number in {partition for partition, _ in places}:
             offsets = [offset for partition, offset in places if partition == number]
             spans[TopicPartition(self._topics.dead_letters, number)] = min(offsets), max(offsets) + 1
         async for tp, records in read_range(self._address, spans):
-            found = (_dead_letter_of(tp.partition, record) for record in records)
-            wanted |= {one.id: one for one in found if one.id in wanted}
+            whole_letters = (_dead_letter_of(tp.partition, record) for record in records)
+            wanted |= {letter.id: letter for letter in whole_letters if letter.id in wanted}
         return list(wanted.values())
 
     async def send(self, letters: Sequence[DeadLetter], replacement: bytes | None = None) -> None:
         """Append these whole letters to ``news`` again, each with a mark that names it."""
         async with self._address.producer(linger_ms=5) as producer:
-            for one in letters:
-                value, headers = _sent(one, replacement)
-                await producer.send_and_wait(self._topics.news, value, key=_key(one, value), headers=headers)
+            for letter in letters:
+                value, headers = _sent(letter, replacement)
+                await producer.send_and_wait(self._topics.news, value, key=_key(letter, value), headers=headers)
 
-    def _cut(self, one: DeadLetter) -> DeadLetter:
+    def _cut(self, letter: DeadLetter) -> DeadLetter:
         if self._keep_bytes is None:
-            return one
-        return replace(one, value=(one.value or b"")[: self._keep_bytes], headers=())
+            return letter
+        return replace(letter, value=(letter.value or b"")[: self._keep_bytes], headers=())
 
 
 class UnmarkedNews:
@@ -168,26 +171,26 @@ def _marks_in(records: Sequence[Any]) -> set[str]:
 
 
 def _dead_letter_of(partition: int, record: Any) -> DeadLetter:
-    said = {k: v.decode("utf-8", "replace") for k, v in record.headers if k.startswith(_OURS) and v is not None}
+    headers = {k: v.decode("utf-8", "replace") for k, v in record.headers if k.startswith(_OURS) and v is not None}
     return DeadLetter(
         id=f"{partition}:{record.offset}",
-        reason=said.get("dl_reason", "unknown"),
-        why=said.get("dl_why", ""),
-        consumer=said.get("dl_consumer", ""),
-        topic=said.get("dl_topic", ""),
-        partition=_number(said.get("dl_partition")),
-        offset=_number(said.get("dl_offset")),
+        reason=headers.get("dl_reason", "unknown"),
+        why=headers.get("dl_why", ""),
+        consumer=headers.get("dl_consumer", ""),
+        topic=headers.get("dl_topic", ""),
+        partition=_number(headers.get("dl_partition")),
+        offset=_number(headers.get("dl_offset")),
         at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
-        case=said.get("dl_case") if "dl_topic" not in said else None,
+        case=headers.get("dl_case") if "dl_topic" not in headers else None,
         key=record.key,
         value=record.value,
         headers=tuple((k, v) for k, v in record.headers if not k.startswith(_OURS) and v is not None),
     )
 
 
-def _number(said: str | None) -> int:
+def _number(text: str | None) -> int:
     # The topic may hold anything; a header without a valid number gives -1.
-    return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 19 else -1
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
 def _sent(dead_letter: DeadLetter, replacement: bytes | None) -> tuple[bytes | None, list[tuple[str, bytes]]]:
@@ -211,13 +214,13 @@ def replacement_of(choice: Choice) -> bytes | None:
 
 
 def named(dead_letters: Sequence[DeadLetter], wanted: str) -> DeadLetter:
-    found = next((one for one in dead_letters if one.id == wanted), None)
-    if found is None:
+    letter = next((candidate for candidate in dead_letters if candidate.id == wanted), None)
+    if letter is None:
         raise ConfigError(
             f"there is no dead letter {wanted!r}: `newsproof dlq list` shows the {len(dead_letters)} that there are, "
             "with ids such as 2:17"
         )
-    return found
+    return letter
 
 
 def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> list[DeadLetter]:
@@ -228,16 +231,16 @@ def chosen_of(dead_letters: Sequence[DeadLetter], choice: Choice, news: str) -> 
         for dead_letter in chosen:
             _refuse(dead_letter, choice, news)
         return _one_a_case(chosen)
-    able = [one for one in dead_letters if one.topic == news or one.case is not None]
+    able = [letter for letter in dead_letters if letter.topic == news or letter.case is not None]
     if held_back := len(dead_letters) - len(able) if choice.everything else 0:
         say_on_stderr(f"{held_back} dead letters do not come from {news} and cannot be sent again")
-    fitting = [one for one in able if choice.reason in (None, one.reason)]
-    young = [one for one in fitting if choice.again or not _too_old(one)]
+    fitting = [letter for letter in able if choice.reason in (None, letter.reason)]
+    young = [letter for letter in fitting if choice.again or not _too_old(letter)]
     if too_old := len(fitting) - len(young):
         say_on_stderr(
             f"{too_old} dead letters are older than the retention of {news} and may have been sent before: add --again"
         )
-    return _one_a_case([one for one in young if not one.requeued or (choice.again and one.case is None)])
+    return _one_a_case([letter for letter in young if not letter.requeued or (choice.again and letter.case is None)])
 
 
 Standing = Literal["waiting", "requeued", "not_news", "too_old"]
@@ -280,8 +283,10 @@ def _too_old(dead_letter: DeadLetter) -> bool:
 
 def _one_a_case(dead_letters: Sequence[DeadLetter]) -> list[DeadLetter]:
     # A worker that is killed between a case's letter and its terminal event leaves two letters for one case.
-    seen: set[str] = set()
-    return [one for one in dead_letters if one.case is None or not (one.case in seen or seen.add(one.case))]  # type: ignore[func-returns-value]
+    first: dict[str, DeadLetter] = {}
+    for letter in dead_letters:
+        first.setdefault(letter.case or letter.id, letter)
+    return list(first.values())
 
 
 def _key(dead_letter: DeadLetter, value: bytes | None) -> bytes | None:

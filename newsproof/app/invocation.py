@@ -130,10 +130,10 @@ class OptionsAnywhere(typer.core.TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the group's options before the command, up to ``--``, and parse."""
         takes_value = {
-            name: not one.is_flag
-            for one in self.params
-            if isinstance(one, typer.core.TyperOption) and not one.is_eager
-            for name in one.opts
+            name: not parameter.is_flag
+            for parameter in self.params
+            if isinstance(parameter, typer.core.TyperOption) and not parameter.is_eager
+            for name in parameter.opts
         }
         ours: list[str] = []
         rest: list[str] = []
@@ -314,8 +314,8 @@ _SPAN = re.compile(r"([1-9]\d{0,5})\s*(s|m|min|h|d)")
 
 def parse_span(text: str) -> int | None:
     """Return the seconds of a span such as 90m, 4h or 3d; None if the text is not one."""
-    found = _SPAN.fullmatch(text.strip())
-    return None if found is None else int(found[1]) * UNITS_S[found[2]]
+    match = _SPAN.fullmatch(text.strip())
+    return None if match is None else int(match[1]) * UNITS_S[match[2]]
 
 
 def span_of(option: str, text: str, like: str = "30m, 4h or 1d") -> int:

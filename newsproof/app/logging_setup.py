@@ -117,9 +117,9 @@ def _line_for_people(_logger: Any, _method: str, event: structlog.types.EventDic
     source, why, do = (event.pop(name, "") for name in ("source", "why", "do"))
     below = [event.pop(name, "") for name in _OF_SEVERAL_LINES]
     details = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in event.items() if value not in ("", "{}"))
-    said = ": ".join(filter(None, (source, what, details, why)))
+    message = ": ".join(filter(None, (source, what, details, why)))
     mark = f"{_COLOURS[level]}{level}{_PLAIN}: " if level in _COLOURS else ""
-    return "\n".join(filter(None, (f"{at} {mark}{said}{f'. To do: {do}' if do else ''}", *below)))
+    return "\n".join(filter(None, (f"{at} {mark}{message}{f'. To do: {do}' if do else ''}", *below)))
 
 
 def _document(event: structlog.types.EventDict, *, default: Any) -> str:

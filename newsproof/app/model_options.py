@@ -37,16 +37,16 @@ def options_of(settings: Settings) -> dict[str, Options]:
     from agents.prompts import every_task
 
     known = every_task()
-    found: dict[str, Options] = {}
+    by_task: dict[str, Options] = {}
     for entry in entries:
         task, equals, written = (part.strip() for part in entry.partition("="))
-        if not equals or task not in known or task in found:
+        if not equals or task not in known or task in by_task:
             raise ConfigError(
                 f"MODEL_OPTIONS has {entry!r}: write task=temperature:0.2|max_output_tokens:3000,…, each task once, the "
                 f"task one of {', '.join(sorted(known))}"
             )
-        found[task] = _options(entry, written)
-    return found
+        by_task[task] = _options(entry, written)
+    return by_task
 
 
 def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str, Prompt]:
@@ -79,13 +79,15 @@ def ignored_options(settings: Settings) -> tuple[str, ...]:
     from infra.models import routes
     from infra.models.gemini_parameters import takes_sampling
 
-    found, news, chat = routes(settings, every_task()), load_prompts(), load_prompts("research")
+    route_of, news, chat = routes(settings, every_task()), load_prompts(), load_prompts("research")
     endpoints, notes = settings.endpoints(), list[str]()
     for task, chosen in options.items():
         tiers = {(news.get(task) or chat[task]).tier} | (
             {"heavy"} if task in news else set()
         )  # this model reads long news
-        asked = dict.fromkeys(one for name in ((task,) if task in found else sorted(tiers)) for one in found[name])
+        asked = dict.fromkeys(
+            target for name in ((task,) if task in route_of else sorted(tiers)) for target in route_of[name]
+        )
         cold = [m for provider, m in asked if provider == "gemini" and not takes_sampling(m)]
         if chosen.temperature is not None and cold:
             notes.append(f"{task}: temperature is ignored by {', '.join(cold)}, as by every Gemini from version 3 on")
@@ -106,7 +108,7 @@ def _thinks(provider: str, model: str, thinking: Thinking, endpoints: Mapping[st
 
 
 def _options(entry: str, written: str) -> Options:
-    values = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in written.split("|"))}
+    values = {name.strip(): value.strip() for name, _, value in (pair.partition(":") for pair in written.split("|"))}
     try:
         options = msgspec.convert(values, Options, strict=False)
         if missing := [name for name in values if getattr(options, name) is None]:

@@ -94,10 +94,10 @@ async def servers(
         starting["kafka"] = _kafka(settings, directory / "kafka", say)
     if clickhouse:
         starting["clickhouse"] = _clickhouse(settings, directory / "clickhouse")
-    found = await _side_by_side(
-        {name: _prepared(name, one, settings, phase, prepare.get(name)) for name, one in starting.items()}
+    by_name = await _side_by_side(
+        {name: _prepared(name, start, settings, phase, prepare.get(name)) for name, start in starting.items()}
     )
-    if phase is None and any(one.kept is not None for one in found.values()):
+    if phase is None and any(server.kept is not None for server in by_name.values()):
         for other in running_elsewhere(directory):
             say(
                 f"Reading the log in {directory.absolute()}, where no pipeline is running. A pipeline is running on {other}: to "
@@ -106,19 +106,19 @@ async def servers(
     try:
         with telling_full_disk(directory if kafka and not settings.kafka_bootstrap_servers else None):
             yield Servers(
-                kafka=found["kafka"].address if kafka else None,
-                clickhouse=found["clickhouse"].address if clickhouse else None,
+                kafka=by_name["kafka"].address if kafka else None,
+                clickhouse=by_name["clickhouse"].address if clickhouse else None,
                 embedded_kafka=kafka and not settings.kafka_bootstrap_servers,
-                own=tuple(name for name, one in found.items() if one.kept is not None),
-                kept=tuple(one.kept for one in found.values() if one.kept is not None),
+                own=tuple(name for name, server in by_name.items() if server.kept is not None),
+                kept=tuple(server.kept for server in by_name.values() if server.kept is not None),
             )
     finally:
         # ClickHouse first: readers of Kafka write to it.
         for name in ("clickhouse", "kafka"):
-            if name in found:
-                if phase is not None and found[name].kept is not None:
+            if name in by_name:
+                if phase is not None and by_name[name].kept is not None:
                     phase(f"stopping {_NAMES[name]}")
-                await found[name].end()
+                await by_name[name].end()
 
 
 @contextlib.contextmanager
@@ -141,21 +141,21 @@ _NAMES = {"kafka": "Kafka", "clickhouse": "ClickHouse"}
 async def _prepared(
     name: str, starting: Awaitable[_Found], settings: Settings, phase: Say | None, prepare: Prepare | None
 ) -> _Found:
-    found = await starting
+    server = await starting
     if phase is not None:
         phase(f"{_NAMES[name]} is ready")
     if prepare is not None:
         where = Servers(
-            kafka=found.address if name == "kafka" else None,
-            clickhouse=found.address if name == "clickhouse" else None,
+            kafka=server.address if name == "kafka" else None,
+            clickhouse=server.address if name == "clickhouse" else None,
             embedded_kafka=name == "kafka" and not settings.kafka_bootstrap_servers,
         )
         try:
             await prepare(where.applied_to(settings))
         except BaseException:
-            await found.end()
+            await server.end()
             raise
-    return found
+    return server
 
 
 class _Found:
@@ -171,15 +171,15 @@ class _Found:
 
 
 async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Found]:
-    tasks = {name: asyncio.ensure_future(one) for name, one in starting.items()}
+    tasks = {name: asyncio.ensure_future(start) for name, start in starting.items()}
     try:
         await asyncio.gather(*tasks.values())
     except BaseException:
         for task in tasks.values():
             task.cancel()
-        for one in await asyncio.gather(*tasks.values(), return_exceptions=True):
-            if isinstance(one, _Found):
-                await one.end()
+        for server in await asyncio.gather(*tasks.values(), return_exceptions=True):
+            if isinstance(server, _Found):
+                await server.end()
         raise
     return {name: task.result() for name, task in tasks.items()}
 
@@ -233,8 +233,8 @@ def _is_there(file: Path) -> bool:
 
 
 async def any_listens(bootstrap: str) -> bool:
-    for one in bootstrap.split(","):
-        host, _, port = one.strip().rpartition(":")
+    for address in bootstrap.split(","):
+        host, _, port = address.strip().rpartition(":")
         try:
             async with asyncio.timeout(_PROBE_S):
                 _, writer = await asyncio.open_connection(host.strip("[]"), int(port))

@@ -50,10 +50,10 @@ class Sheet(NamedTuple):
     @classmethod
     def of(cls, items: Iterable[Any], columns: Columns, *, title: str = "") -> Sheet:
         """Return a sheet with a row for each item. Columns of figures, with a unit or not, are right-aligned."""
-        found, cells, right = list(items), [], []
+        rows, cells, right = list(items), [], []
         for heading, how in columns.items():
             of, unit = how if isinstance(how, tuple) else (how, "")
-            values = [_value(one, of) for one in found]
+            values = [_value(item, of) for item in rows]
             if isinstance(unit, Unit):
                 cells.append([unit.write(value) for value in values])
                 is_figure = unit.right
@@ -61,7 +61,7 @@ class Sheet(NamedTuple):
                 is_figure = bool(unit) or are_numbers(values)
                 cells.append([format(v, unit) if unit and v is not None else v for v in values])
             right += [heading] * is_figure
-        return cls(tuple(columns), list(zip(*cells, strict=True)), title, right, found)
+        return cls(tuple(columns), list(zip(*cells, strict=True)), title, right, rows)
 
     def with_column(self, heading: str, cells: Iterable[Any]) -> Sheet:
         """Return the sheet with one more column at its end."""
@@ -91,7 +91,7 @@ class Sheet(NamedTuple):
     def markdown(self, escape: Callable[[Any], str] = str) -> str:
         """Return a GitHub-flavoured table; ``escape`` makes the text of a cell or heading."""
         lines = ["| " + " | ".join(map(escape, cells)) + " |" for cells in (self.columns, *self.rows)]
-        line = "|" + "".join("---:|" if one in self.right else "---|" for one in self.columns)
+        line = "|" + "".join("---:|" if column in self.right else "---|" for column in self.columns)
         return "\n".join([lines[0], line, *lines[1:]])
 
     def html(self, *, caption: bool = False, marks: Sequence[str] = ()) -> str:

@@ -62,8 +62,8 @@ NO_KEY_DO = (
 
 def keys_of(settings: Settings) -> dict[str, str]:
     """Return setting → key, for the keys that are set and that a source's row may name."""
-    found = {name: getattr(settings, name.lower()) for name in get_args(KeySetting) if name}
-    return {name: key.get_secret_value() for name, key in found.items() if key is not None}
+    keys = {name: getattr(settings, name.lower()) for name in get_args(KeySetting) if name}
+    return {name: key.get_secret_value() for name, key in keys.items() if key is not None}
 
 
 def listed_sources(
@@ -76,11 +76,11 @@ def listed_sources(
     """
     sources = sources_of(own_file(settings))
     on = {source.id for source in chosen(sources)}
-    found = [
-        _listed(one, cursors.get(one.id), settings, now, (unmarked or {}).get(one.id, 0), is_on=one.id in on)
-        for one in sources.values()
+    listed = [
+        _listed(item, cursors.get(item.id), settings, now, (unmarked or {}).get(item.id, 0), is_on=item.id in on)
+        for item in sources.values()
     ]
-    return sorted(found, key=lambda one: STATES.index(one.state))
+    return sorted(listed, key=lambda item: STATES.index(item.state))
 
 
 def _listed(

@@ -130,11 +130,11 @@ class WatchBook:
         Raises:
             ConfigError: no watch matches, or several do, or it does not accept this command now.
         """
-        watch = found(await self.state(), id)
-        said = COMMANDS[command](id=str(uuid.uuid4()), watch=watch.set.id, by=by)
-        if (why := why_not(watch, type(said))) is not None:
+        watch = find_watch(await self.state(), id)
+        record = COMMANDS[command](id=str(uuid.uuid4()), watch=watch.set.id, by=by)
+        if (why := why_not(watch, type(record))) is not None:
             raise ConfigError(f"the watch {watch.set.id} {why}")
-        await self._append(said)
+        await self._append(record)
         return self._now(watch.set.id, await self.state())
 
     def _now(self, id: str, state: WatchState) -> WatchView:
@@ -149,16 +149,16 @@ class WatchBook:
             await appender.stop()
 
 
-def found(state: WatchState, id: str) -> Watch:
+def find_watch(state: WatchState, id: str) -> Watch:
     """Return the watch with this id, or the only one whose id starts with it.
 
     Raises:
         ConfigError: there is none, or there are several.
     """
-    like = [one for key, one in state.watches.items() if id and key.startswith(id)]
+    like = [watch for key, watch in state.watches.items() if id and key.startswith(id)]
     if len(like) != 1:
-        said = f"there is no watch {id!r:.60}" if not like else f"{len(like)} watches begin with {id!r}"
-        raise ConfigError(f"{said}: `newsproof watches` lists them")
+        problem = f"there is no watch {id!r:.60}" if not like else f"{len(like)} watches begin with {id!r}"
+        raise ConfigError(f"{problem}: `newsproof watches` lists them")
     return like[0]
 
 

@@ -65,9 +65,9 @@ def command(app: typer.Typer, name: str | None = None, *, service: bool = False,
 
         _, *options = inspect.signature(work, eval_str=True).parameters.values()
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        parameters = [context, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)]
+        parameters = [context, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in options)]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         called.__name__, called.__doc__ = work.__name__, (inspect.getdoc(work) or "").partition("\n\nRaises:")[0]
         app.command(name)(called)
         return work

@@ -70,5 +70,5 @@ def _print_second_analyses(report: AuditReport) -> None:
 
 
 def _print_faulty(signals: Sequence[FaultySignal], title: str) -> None:
-    rows = [(one.partition, one.offset, one.why) for one in signals]
+    rows = [(signal.partition, signal.offset, signal.why) for signal in signals]
     table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))

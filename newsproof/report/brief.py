@@ -53,7 +53,7 @@ def brief_lines(brief: BriefWritten) -> Iterator[str]:
 def _claim_line(brief: BriefWritten, sentence: BriefSentence, *, zh: bool) -> str:
     claim = brief.claims[sentence.claim]
     verdict = term(claim.verdict).of("zh" if zh else "en")
-    if not any(one.quote for one in claim.evidence):
+    if not any(evidence.quote for evidence in claim.evidence):
         verdict += _say("by_words", zh)
     return f"{sentence.text}{f'（{verdict}）' if zh else f' ({verdict}) '}{references(sentence.references)}"
 

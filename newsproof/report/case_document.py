@@ -49,7 +49,7 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
     ``revisions``: oldest first, as signals or as their rows.
     """
     deciding = narrative.deciding(records)
-    found = narrative.signal_of(deciding)
+    decided = narrative.signal_of(deciding)
     findings, critique = narrative.last_findings(deciding), narrative.critique_of(deciding)
     opening = next((r.event for r in records if isinstance(r.event, EventReceived)), None)
     return CaseDocument(
@@ -60,9 +60,9 @@ def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ())
         timeline=lines_of(records),
         findings=findings,
         critique=critique,
-        pages=narrative.pages_read(findings, critique, () if found is None else found[0].evidence),
-        confidence=None if found is None else narrative.waterfall(*found),
-        signal=None if found is None else found[0],
+        pages=narrative.pages_read(findings, critique, () if decided is None else decided[0].evidence),
+        confidence=None if decided is None else narrative.waterfall(*decided),
+        signal=None if decided is None else decided[0],
         revisions=revisions,
         calls=narrative.calls_of(records),
         passed_by=[r for r in records if not r.accepted],

@@ -31,7 +31,7 @@ MOST_NAMED = 6
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of the signal's evidence. ``said``: the critic's stance; None if it does not count.
+    """One page of the signal's evidence. ``reading``: the critic's stance; None if it does not count.
 
     ``figures``: the page's amount and the claim's, if code compared them and they differ.
     """
@@ -39,26 +39,26 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     stance: str
     official: bool
-    found: SearchReference | None = None
-    said: PageStance | None = None
+    reference: SearchReference | None = None
+    reading: PageStance | None = None
     age: timedelta | None = None
     figures: tuple[float, float] | None = None
 
     @property
     def gives_another_amount(self) -> bool:
         return self.stance == "hedges" and (
-            self.figures is not None or (self.said is not None and self.said.amount == "differs")
+            self.figures is not None or (self.reading is not None and self.reading.amount == "differs")
         )
 
     @property
     def is_established(self) -> bool:
-        return self.found is not None and self.found.source_credibility in {"high", "medium"}
+        return self.reference is not None and self.reference.source_credibility in {"high", "medium"}
 
     @property
     def speaks_for(self) -> str:
         """Return "party" or "authority" if an unofficial page reports its statement, else ""."""
-        heard = self.said is not None and self.said.speaks_for != "other" and not self.official
-        return self.said.speaks_for if heard and self.said is not None else ""
+        heard = self.reading is not None and self.reading.speaks_for != "other" and not self.official
+        return self.reading.speaks_for if heard and self.reading is not None else ""
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,19 +120,19 @@ DENIES = (Text("denies it", "予以否认"), Text("deny it", "予以否认"))
 def _decided(facts: _Facts, newest: Text, withdrawn: Stage | None) -> Text:
     """Return the signal's summary, then who says what. ``withdrawn``: stage of the revision that retracted it."""
     signal = facts.signal
-    said = newest or Text(signal.summary_en or "", signal.summary_zh or "")
+    sentence = newest or Text(signal.summary_en or "", signal.summary_zh or "")
     if signal.claim_en is UNSET:  # of older code, whose summary is the claim alone
         denied = {"stage": withdrawn, "verdict": "refuted"} if withdrawn else {}
-        said = summary_of(replace(signal, **denied))
+        sentence = summary_of(replace(signal, **denied))
     clauses = [*_TELL[signal.verdict](facts), *_beside(facts)] if signal.verdict in _TELL else []
     if clauses and signal.provider_mode == "offline" and all(p.stance == "unrelated" for p in facts.pages):
         clauses = [NOT_IN_CORPUS]
     if not clauses:
-        return fill("{said}.", "{said}。", said=said)
+        return fill("{said}.", "{said}。", said=sentence)
     if withdrawn:
         clauses[0] = fill("before that: {what}", "此前：{what}", what=clauses[0])
     why = joined(clauses, "; ", "；")
-    return fill("{said}. {why}.", "{said}。{why}。", said=said, why=Text(why.en[:1].upper() + why.en[1:], why.zh))
+    return fill("{said}. {why}.", "{said}。{why}。", said=sentence, why=Text(why.en[:1].upper() + why.en[1:], why.zh))
 
 
 def _confirmed(facts: _Facts) -> Iterator[Text]:
@@ -142,7 +142,7 @@ def _confirmed(facts: _Facts) -> Iterator[Text]:
     if official:
         yield _own_pages(official, *SAYS)
     elif heard:
-        yield _heard(heard, SAYS[0])
+        yield _spoken_by(heard, SAYS[0])
     spoken = official or heard
     yield from _sources(facts, [p for p in supports if p not in spoken], beside=bool(spoken))
     yield from _denials(facts.of("denies"))
@@ -229,7 +229,7 @@ def _denials(denies: list[_Page]) -> Iterator[Text]:
     if official:
         yield _own_pages(official, *DENIES)
     if heard:
-        yield _heard(heard, DENIES[0])
+        yield _spoken_by(heard, DENIES[0])
     if others := [p for p in denies if p not in official and p not in heard]:
         yield _deny(others)
 
@@ -240,14 +240,14 @@ def _deny(pages: list[_Page]) -> Text:
     )
 
 
-def _own_pages(pages: list[_Page], one: Text, many: Text) -> Text:
-    names = dict.fromkeys(p.found.speaker for p in pages if p.found is not None and p.found.speaker)
+def _own_pages(pages: list[_Page], singular: Text, plural: Text) -> Text:
+    names = dict.fromkeys(p.reference.speaker for p in pages if p.reference is not None and p.reference.speaker)
     of: dict[str, object] = {
         "who": joined(names, " and ", "与"),
         "n": len(pages),
         "which": _numbers(pages),
-        "one": one,
-        "many": many,
+        "one": singular,
+        "many": plural,
     }
     if not names:
         en = "an official page {one} {which}" if len(pages) == 1 else "{n} official pages {many} {which}"
@@ -257,11 +257,11 @@ def _own_pages(pages: list[_Page], one: Text, many: Text) -> Text:
     return fill(en, "{who} 自己的网页{one} {which}", **of)
 
 
-def _heard(pages: list[_Page], does: Text) -> Text:
+def _spoken_by(pages: list[_Page], does: Text) -> Text:
     """Return the statement of a party or an authority, as other pages report it."""
     authority = all(p.speaks_for == "authority" for p in pages)
     who = Text("an authority", "主管机构") if authority else Text("the party itself", "当事方")
-    cited = dict.fromkeys(p.said.cites for p in pages if p.said is not None and p.said.cites)
+    cited = dict.fromkeys(p.reading.cites for p in pages if p.reading is not None and p.reading.cites)
     named = fill(" ({who})", "（{who}）", who=joined(cited, ", ", "、")) if len(cited) == 1 else Text()
     en, zh = "{who}{named} {does}, as {which} reports", "据 {which}，{who}{named}{does}"
     if len(pages) > 1:
@@ -294,10 +294,10 @@ def _beside(facts: _Facts) -> Iterator[Text]:
     """Yield what weakens the evidence: chains of citations, other amounts, failed quotes, refuted parts."""
     chains: dict[str, list[_Page]] = defaultdict(list)
     for page in facts.pages:
-        if page.stance in {"supports", "hedges"} and page.said is not None and page.said.cites:
-            chains[page.said.cites.strip().casefold()].append(page)
+        if page.stance in {"supports", "hedges"} and page.reading is not None and page.reading.cites:
+            chains[page.reading.cites.strip().casefold()].append(page)
     for chain in chains.values():
-        if len(chain) > 1 and (first := chain[0].said) is not None:
+        if len(chain) > 1 and (first := chain[0].reading) is not None:
             en, zh = "{which} cite the same source, “{cited}”", "{which} 引自同一信源“{cited}”"
             yield fill(en, zh, cited=first.cites, which=_numbers(chain))
     yield from _other_amounts([p for p in facts.pages if p.gives_another_amount])
@@ -321,7 +321,7 @@ def _other_amounts(pages: list[_Page]) -> Iterator[Text]:
     by_figures: dict[tuple[float, float, str], list[_Page]] = defaultdict(list)
     for page in pages:
         if page.figures is not None:
-            speaker = page.found.speaker if page.official and page.found is not None else None
+            speaker = page.reference.speaker if page.official and page.reference is not None else None
             by_figures[*page.figures, speaker or ""].append(page)
     for (figure, claimed, speaker), giving in by_figures.items():
         own = fill("{who}'s own page reports", "{who} 自己的网页给出的金额是", who=speaker)
@@ -349,10 +349,10 @@ def _numbers(pages: Iterable[_Page]) -> Text:
 
 def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal: Signal) -> _Facts:
     opening = next((e for e in events if isinstance(e, ev.EventReceived | ev.SecondLookOpened)), None)
-    critique, found = critique_of(records), last_findings(records)
+    critique, findings = critique_of(records), last_findings(records)
     read = critique is not None and critique.stances is not None
-    said = {s.reference_number: s for s in (critique.stances or ())} if critique is not None else {}
-    known = {r.reference_number: r for r in (found.references if found is not None else ())}
+    readings = {s.reference_number: s for s in (critique.stances or ())} if critique is not None else {}
+    known = {r.reference_number: r for r in (findings.references if findings is not None else ())}
     unquoted = critique.unquoted if critique is not None else ()
     # The page of the news itself cannot corroborate it.
     origin = canonical_url(opening.news.url) if opening is not None and opening.news.url else None
@@ -361,8 +361,8 @@ def _facts(records: Sequence[JournalRecord], events: Sequence[ev.Event], signal:
             number=e.reference_number,
             stance=e.stance,
             official=e.official,
-            found=known.get(e.reference_number),
-            said=said.get(e.reference_number) if e.quote is not None else None,
+            reference=known.get(e.reference_number),
+            reading=readings.get(e.reference_number) if e.quote is not None else None,
             figures=None if e.figure is None or e.claimed is None else (e.figure, e.claimed),
             age=None if e.published_at is None or opening is None else utc(_as_of(opening)) - utc(e.published_at),
         )

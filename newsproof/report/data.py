@@ -162,7 +162,7 @@ class Report(msgspec.Struct, frozen=True):
     def horizon_s(self) -> int:
         """Default horizon of charts: a day, or the one with most outcomes if a day has none; 0 without outcomes."""
         counted = {row["horizon_s"]: row["cases"] for row in self["calibration"]}
-        return _DAY_S if _DAY_S in counted else max(counted, key=lambda one: (counted[one], one), default=0)
+        return _DAY_S if _DAY_S in counted else max(counted, key=lambda horizon: (counted[horizon], horizon), default=0)
 
 
 async def read_report(
@@ -175,8 +175,8 @@ async def read_report(
     """
     parameters = {"run": run_id, **period.bounds}
     named = [name for name in QUESTIONS if trust or name != "trust"]
-    found = await asyncio.gather(*(tables.query(QUESTIONS[name], parameters) for name in named))
-    rows: dict[str, Rows] = {name: one.dicts() for name, one in zip(named, found, strict=True)}
+    results = await asyncio.gather(*(tables.query(QUESTIONS[name], parameters) for name in named))
+    rows: dict[str, Rows] = {name: result.dicts() for name, result in zip(named, results, strict=True)}
     return Report(run_id=run_id, answers=await asyncio.to_thread(answers_of, rows, interval))
 
 
@@ -243,7 +243,7 @@ def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
     calls, judgements, outcomes = rows["calls"], rows["judgements"], rows["outcomes"]
     verified = [row for row in judgements if row["verdict"] != "unchecked"]
     raw, calibrated = ([row for row in outcomes if row["part_of"] == part] for part in ("bin", "calibrated"))
-    found: dict[str, Rows] = {
+    answers: dict[str, Rows] = {
         "spend": _grouped(calls, ("day", "step"), _spent),
         "latency": rows["latency"],
         "to_signal": rows["to_signal"],
@@ -263,7 +263,7 @@ def answers_of(rows: Mapping[str, Rows], interval: Interval) -> dict[str, Rows]:
         "modes": _modes(calls),
         "trust": rows.get("trust", ()),
     }
-    return {name: found[name] for name in ANSWERS}
+    return {name: answers[name] for name in ANSWERS}
 
 
 def _grouped(rows: Rows, keys: Sequence[str], figures: Callable[[Rows], Row]) -> list[Row]:
@@ -302,8 +302,8 @@ def _cost_per_signal(calls: Rows, signals: int) -> Rows:
 
 
 def _modes(calls: Rows) -> Rows:
-    found = _grouped(calls, ("provider_mode",), lambda rows: {"calls": _sum(rows, "provided")})
-    return sorted((row for row in found if row["calls"]), key=lambda row: -row["calls"])
+    modes = _grouped(calls, ("provider_mode",), lambda rows: {"calls": _sum(rows, "provided")})
+    return sorted((row for row in modes if row["calls"]), key=lambda row: -row["calls"])
 
 
 def _by_verdict(rows: Rows) -> Row:
@@ -335,11 +335,11 @@ def _calibration(bins: Rows) -> Row:
 
     ``ece_noise``: up to which ECE chance alone would explain it (:func:`streams.calibration.noise_floor.noise_floor`).
     """
-    cases, hits, said = (_sum(bins, name) for name in ("counted", "hits", "said"))
+    cases, hits, stated = (_sum(bins, name) for name in ("counted", "hits", "said"))
     return {
         "cases": cases,
         "hit_rate": hits / cases,
-        "mean_confidence": said / cases,
+        "mean_confidence": stated / cases,
         "brier": _sum(bins, "squares") / cases,
         "ece": sum(abs(row["hits"] - row["said"]) for row in bins) / cases,
         "ece_noise": noise_floor([(row["counted"], row["said"] / row["counted"]) for row in bins]),
@@ -357,10 +357,10 @@ def _precision(blocks: Rows, interval: Interval) -> Rows:
     For all signals, all signals with each withdrawn one held until its withdrawal (``held``), each verdict, and the sources
     with most outcomes at each horizon. The interval is None for too few blocks of time.
     """
-    found = _grouped(blocks, ("horizon_s", "part_of", "name"), partial(_precise, interval=interval))
-    found.sort(key=lambda row: (row["horizon_s"], _PRECISION.index(row["part_of"]), -row["counted"]))
+    rows_of_parts = _grouped(blocks, ("horizon_s", "part_of", "name"), partial(_precise, interval=interval))
+    rows_of_parts.sort(key=lambda row: (row["horizon_s"], _PRECISION.index(row["part_of"]), -row["counted"]))
     kept, sources = [], 0
-    for row in found:
+    for row in rows_of_parts:
         sources = sources + 1 if row["part_of"] == "source" else 0
         if sources <= MOST_SOURCES:
             figures = {name: value for name, value in row.items() if name not in ("horizon_s", "part_of", "name")}

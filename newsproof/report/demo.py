@@ -64,16 +64,16 @@ class DemoSummary(LabelFigures, frozen=True, kw_only=True):
 def against_labels(labels: Mapping[str, Label], signals: Iterable[Signal], searched: Collection[str]) -> LabelFigures:
     """Compare signals with labels. ``labels``: by case id. ``signals``: all revisions. ``searched``: cases with a response."""
     newest: dict[str, Signal] = {}
-    for one in signals:
-        if one.case_id not in newest or newest[one.case_id].revision < one.revision:
-            newest[one.case_id] = one
+    for signal in signals:
+        if signal.case_id not in newest or newest[signal.case_id].revision < signal.revision:
+            newest[signal.case_id] = signal
     false = [case for case, label in labels.items() if label.truth == "false"]
     true = [case for case, label in labels.items() if label.truth == "true"]
     searchable = [case for case in false if labels[case].event_type not in NEVER_DEEP]
-    said = [newest[case] for case in false if case in newest]
+    judged = [newest[case] for case in false if case in newest]
     return LabelFigures(
         false_items=len(false),
-        false_actioned=sum(one.stage == "final" and one.action != "observe" for one in said),
+        false_actioned=sum(signal.stage == "final" and signal.action != "observe" for signal in judged),
         false_searchable=len(searchable),
         false_searched=sum(case in searched for case in searchable),
         true_items=len(true),
@@ -135,7 +135,7 @@ Text = tuple[str, str]
 """A source, and the hash of one of its texts."""
 
 
-class Opened(msgspec.Struct):
+class OpenedCase(msgspec.Struct):
     """An opened case. ``told_before``: the earlier case that reports the same story, if it ended as a copy."""
 
     source: str
@@ -170,26 +170,26 @@ class ListenSummary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def in_no_case(shown: Iterable[Shown], cases: Iterable[Opened]) -> list[Shown]:
+def in_no_case(shown: Iterable[Shown], cases: Iterable[OpenedCase]) -> list[Shown]:
     """Return the items without a case for any of their texts. A case of an edit counts for its item, too."""
-    found = {one.text for one in cases}
-    held = {(one.source, one.of) for one in shown if (one.source, one.text_hash) in found}
-    return [one for one in shown if not one.is_edit and (one.source, one.of) not in held]
+    texts = {case.text for case in cases}
+    held = {(report.source, report.of) for report in shown if (report.source, report.text_hash) in texts}
+    return [report for report in shown if not report.is_edit and (report.source, report.of) not in held]
 
 
 def summary_of(
-    shown: Sequence[Shown], published: Iterable[News], cases: Mapping[str, Opened], seconds: float
+    shown: Sequence[Shown], published: Iterable[News], cases: Mapping[str, OpenedCase], seconds: float
 ) -> ListenSummary:
     """Count the results. ``published``: the records of ``news``. ``cases``: by case id."""
-    texts = {(one.source, one.identity, one.text_hash) for one in published}
-    items, sources = {one[:2] for one in texts}, {one[0] for one in texts}
-    known = {(one.source, one.text_hash): (one.source, one.of) for one in shown}
-    opened = Counter(one.text for one in cases.values())
+    texts = {(item.source, item.identity, item.text_hash) for item in published}
+    items, sources = {item[:2] for item in texts}, {item[0] for item in texts}
+    known = {(report.source, report.text_hash): (report.source, report.of) for report in shown}
+    opened = Counter(case.text for case in cases.values())
     return ListenSummary(
         kinds=len({OUTLETS[name][0] for name in sources}),
         sources=len(sources),
         items=len({known[source, text] for source, _, text in texts if (source, text) in known}),
-        stories=sum(not one.told_before for one in cases.values()),
+        stories=sum(not case.told_before for case in cases.values()),
         cases=len(cases),
         edits=len(texts) - len(items),
         lost=len(in_no_case(shown, cases.values())),
@@ -202,23 +202,23 @@ def print_what_came(
     summary: ListenSummary,
     published: Iterable[News],
     cursors: Mapping[str, SourceCursor],
-    cases: Mapping[str, Opened],
+    cases: Mapping[str, OpenedCase],
     signals: Iterable[Signal],
 ) -> None:
     """Print the items received by source, and the results of their cases."""
-    texts = {(one.source, one.identity, one.text_hash) for one in published}
-    told, items = (Counter(one[0] for one in found) for found in (texts, {one[:2] for one in texts}))
+    texts = {(item.source, item.identity, item.text_hash) for item in published}
+    reports, items = (Counter(item[0] for item in versions) for versions in (texts, {item[:2] for item in texts}))
     rows = []
     for name, (kind, _) in OUTLETS.items():
         cursor = cursors.get(name, SourceCursor(source=name))
         how = shortened(f"{cursor.state}: {cursor.why}" if cursor.why else cursor.state, 56)
-        rows.append((name, kind, items[name], told[name] - items[name], cursor.counts.get("repeat", 0), how))
+        rows.append((name, kind, items[name], reports[name] - items[name], cursor.counts.get("repeat", 0), how))
     columns = ("source", "kind", "items", "edits", "shown again", "state")
     table(columns, rows, title="Items received", right=columns[2:5])
     say_result("shown again: known items in a changed response, counted at each poll. They opened no case.")
-    newest = {one.signal_id: one for one in sorted(signals, key=lambda one: one.revision)}
-    verdicts = Counter("retracted" if one.stage == "retracted" else one.verdict for one in newest.values())
-    ended = Counter(one.reason for one in cases.values() if one.reason)
+    newest = {signal.signal_id: signal for signal in sorted(signals, key=lambda signal: signal.revision)}
+    verdicts = Counter("retracted" if signal.stage == "retracted" else signal.verdict for signal in newest.values())
+    ended = Counter(case.reason for case in cases.values() if case.reason)
     rows_of = [(f"a signal: {verdict}", count) for verdict, count in verdicts.most_common()]
     rows_of += [(f"no signal: {_ENDS.get(reason, reason)}", count) for reason, count in ended.most_common()]
     table(("result", "cases"), rows_of, title="Results", right=("cases",))

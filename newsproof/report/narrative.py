@@ -34,31 +34,34 @@ class CaseCall(Call, frozen=True, kw_only=True):
     accepted: bool
 
 
-def findings_in_words(found: Findings) -> Text:
+def findings_in_words(findings: Findings) -> Text:
     """Return the evidence by the word rules alone, such as "by the word rules 2 independent sources, no official confirmation"."""
     official = (
         Text("confirmed by an official source", "有官方信源证实")
-        if found.official_confirmed
+        if findings.official_confirmed
         else Text("no official confirmation", "无官方证实")
     )
-    said = [fill("{n:independent source|independent sources}", "{n} 个独立信源", n=found.independent_sources), official]
-    said += [Text("denied", "有否认")] * found.denied
-    said += [Text("conflicting", "相互矛盾")] * found.conflict
-    said += [Text("old news", "旧闻")] * found.stale
-    later = dated_later(found)
+    parts = [
+        fill("{n:independent source|independent sources}", "{n} 个独立信源", n=findings.independent_sources),
+        official,
+    ]
+    parts += [Text("denied", "有否认")] * findings.denied
+    parts += [Text("conflicting", "相互矛盾")] * findings.conflict
+    parts += [Text("old news", "旧闻")] * findings.stale
+    later = dated_later(findings)
     if later:
-        said.append(
+        parts.append(
             fill("{n:page|pages} left out because dated after the news", "{n} 个网页日期晚于新闻，未采用", n=later)
         )
-    if others := len(found.dropped) - later:
-        said.append(
+    if others := len(findings.dropped) - later:
+        parts.append(
             fill(
                 "{n:other result|other results} not used" if later else "{n:result|results} not used",
                 "{n} 条结果未采用",
                 n=others,
             )
         )
-    return fill("by the word rules {said}", "按词语规则：{said}", said=joined(said))
+    return fill("by the word rules {said}", "按词语规则：{said}", said=joined(parts))
 
 
 def sources_in_words(signal: Signal) -> Text:
@@ -110,18 +113,20 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pages_read(
-    found: Findings | None, critique: ev.EvidenceCritiqued | None, evidence: Iterable[SignalEvidence] = ()
+    findings: Findings | None, critique: ev.EvidenceCritiqued | None, evidence: Iterable[SignalEvidence] = ()
 ) -> list[ReadPage]:
     """Return every reference with the stance that counts: the critic's, or the word rules' if there was no critic.
 
     ``evidence``: the signal's, whose stances are those that counted, with amounts and dates compared.
     """
-    references = () if found is None else found.references
+    references = () if findings is None else findings.references
     if critique is None or critique.stances is None:
-        return [ReadPage(reference_number=one.reference_number, stance=one.stance) for one in references]
-    said = {one.reference_number: one for one in critique.stances}
+        return [
+            ReadPage(reference_number=reference.reference_number, stance=reference.stance) for reference in references
+        ]
+    readings = {stance.reference_number: stance for stance in critique.stances}
     unquoted, counts = frozenset(critique.unquoted), {e.reference_number: e.stance for e in evidence}
-    pages = [_as_it_counts(one, said.get(one.reference_number), unquoted) for one in references]
+    pages = [_as_it_counts(reference, readings.get(reference.reference_number), unquoted) for reference in references]
     return [msgspec.structs.replace(p, stance=counts.get(p.reference_number, p.stance)) for p in pages]
 
 
@@ -131,34 +136,34 @@ def stance_in_words(page: ReadPage, *, critic: bool) -> Text:
     return Text("not clear by words alone", "仅凭词语无法判断") if is_unclear else term(page.stance)
 
 
-def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: frozenset[int]) -> ReadPage:
-    quoted = said is not None and said.quote is not None and one.reference_number not in unquoted
-    stance = counted(one.stance, said, quoted=quoted)
-    return ReadPage(reference_number=one.reference_number, stance=stance, said=said, quoted=quoted)
+def _as_it_counts(reference: SearchReference, reading: PageStance | None, unquoted: frozenset[int]) -> ReadPage:
+    quoted = reading is not None and reading.quote is not None and reference.reference_number not in unquoted
+    stance = counted(reference.stance, reading, quoted=quoted)
+    return ReadPage(reference_number=reference.reference_number, stance=stance, said=reading, quoted=quoted)
 
 
-def speaker_in_words(one: SearchReference, said: PageStance | None) -> str:
+def speaker_in_words(reference: SearchReference, reading: PageStance | None) -> str:
     """Return who speaks on a page, and whom it cites; "" if nobody in particular."""
-    role = "" if said is None or said.speaks_for == "other" else f"the {said.speaks_for}"
-    cites = f"citing {said.cites}" if said is not None and said.cites else ""
-    return ", ".join(filter(None, (one.speaker, role, cites)))
+    role = "" if reading is None or reading.speaks_for == "other" else f"the {reading.speaks_for}"
+    cites = f"citing {reading.cites}" if reading is not None and reading.cites else ""
+    return ", ".join(filter(None, (reference.speaker, role, cites)))
 
 
 def doubts_in_words(page: ReadPage) -> str:
     """Return why a page's stance counts as it does: the doubts about the critic's stance, and its reason."""
-    said = page.said
-    if said is None:
+    reading = page.said
+    if reading is None:
         return "not shown to the critic"
     doubts = (
-        (said.stance != page.stance, f"read as “{said.stance}”"),
-        (not page.quoted and said.stance != "unrelated", "its quote is not on the page"),
-        (not said.same_subject, "different subject"),
-        (not said.same_event, "different event"),
-        (said.stage == "differs", "not as far advanced"),
-        (said.place == "differs", "different venue or chain"),
-        (said.amount == "differs", "different amount"),
+        (reading.stance != page.stance, f"read as “{reading.stance}”"),
+        (not page.quoted and reading.stance != "unrelated", "its quote is not on the page"),
+        (not reading.same_subject, "different subject"),
+        (not reading.same_event, "different event"),
+        (reading.stage == "differs", "not as far advanced"),
+        (reading.place == "differs", "different venue or chain"),
+        (reading.amount == "differs", "different amount"),
     )
-    return "; ".join([words for holds, words in doubts if holds] + [said.reason] * bool(said.reason))
+    return "; ".join([words for holds, words in doubts if holds] + [reading.reason] * bool(reading.reason))
 
 
 CRITIC_SAYS = {
@@ -178,28 +183,32 @@ def deciding(records: Sequence[JournalRecord]) -> Sequence[JournalRecord]:
 
 def last_findings(records: Iterable[JournalRecord]) -> Findings | None:
     """Return the findings of the last search, which include those of the searches before it; None without a search."""
-    found = [r.event.findings for r in records if r.accepted and isinstance(r.event, ev.SearchCompleted)]
-    return found[-1] if found else None
+    findings = [r.event.findings for r in records if r.accepted and isinstance(r.event, ev.SearchCompleted)]
+    return findings[-1] if findings else None
 
 
 def critique_of(records: Iterable[JournalRecord]) -> ev.EvidenceCritiqued | None:
-    found = [r.event for r in records if r.accepted and isinstance(r.event, ev.EvidenceCritiqued)]
-    return found[-1] if found else None
+    critiques = [r.event for r in records if r.accepted and isinstance(r.event, ev.EvidenceCritiqued)]
+    return critiques[-1] if critiques else None
 
 
 def signal_of(records: Iterable[JournalRecord]) -> tuple[Signal, tuple[Adjustment, ...]] | None:
     """Return the signal that the case ended with, and its adjustments; None without a signal."""
-    found = [r.event for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
-    return (found[-1].signal, found[-1].adjustments or found[-1].signal.adjustments) if found else None
+    synthesized = [r.event for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
+    return (
+        (synthesized[-1].signal, synthesized[-1].adjustments or synthesized[-1].signal.adjustments)
+        if synthesized
+        else None
+    )
 
 
 def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[WaterfallStep]:
     """Return the steps from the preliminary confidence to the final one, one per rule."""
     at = signal.preliminary_confidence
     rows = [_step("preliminary", None, at, Text("the first judgement", "最初的判断"))]
-    for one in adjustments:
-        at += one.amount
-        rows.append(_step(one.rule, one.amount, at, translate_reason(one.reason)))
+    for adjustment in adjustments:
+        at += adjustment.amount
+        rows.append(_step(adjustment.rule, adjustment.amount, at, translate_reason(adjustment.reason)))
     return [*rows, _step("final", None, signal.confidence, Text())]
 
 

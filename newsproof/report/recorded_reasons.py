@@ -123,11 +123,11 @@ def _taken_apart(text: str, *, chinese: bool) -> tuple[str, str]:
     """Return the text in the other language as far as templates match, and the rest of the text."""
     made, at = "", 0
     while hit := next(((m, other) for p, other in _templates(chinese) if (m := p.match(text, at))), None):
-        found, other = hit
+        match, other = hit
         words = () if chinese else [name for name, kind in _PLACE.findall(other) if kind == "w"]
-        values = {name: term(value).zh if name in words else value for name, value in found.groupdict().items()}
+        values = {name: term(value).zh if name in words else value for name, value in match.groupdict().items()}
         made += _PLACE.sub(partial(_filled, values), other)
-        at = found.end()
+        at = match.end()
     return made, text[at:]
 
 

@@ -125,11 +125,11 @@ def _bars(report: Report, name: str, parts_of: Callable[[Row], Mapping[str, floa
         bar = bars.setdefault(_begin(date.fromisoformat(row["day"]), each), {})
         for part, value in parts_of(row).items():
             bar[part] = bar.get(part, 0.0) + value
-    day, last, found = min(bars, default=date.max), max(bars, default=date.min), []
+    day, last, stacks = min(bars, default=date.max), max(bars, default=date.min), []
     while day <= last:
-        found.append(Stack(f"{day:%Y-%m}" if each == "month" else f"{day:%Y-%m-%d}", bars.get(day, {})))
+        stacks.append(Stack(f"{day:%Y-%m}" if each == "month" else f"{day:%Y-%m-%d}", bars.get(day, {})))
         day = _begin(day + timedelta(days={"day": 1, "week": 7, "month": 31}[each]), each)
-    return found
+    return stacks
 
 
 def _begin(day: date, each: Per) -> date:

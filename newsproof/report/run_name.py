@@ -14,10 +14,10 @@ def called(run_id: str, modes: Iterable[str]) -> str:
 
     So nobody mistakes judgements of rules for those of models: "offline judgements (run id live)".
     """
-    found = sorted(filter(None, modes))
-    if run_id != LIVE_RUN or found in ([], ["live"]):
+    known_modes = sorted(filter(None, modes))
+    if run_id != LIVE_RUN or known_modes in ([], ["live"]):
         return printable(run_id)
-    return f"{' and '.join(found)} judgements (run id live)"
+    return f"{' and '.join(known_modes)} judgements (run id live)"
 
 
 async def run_name(tables: ClickHouse, run_id: str) -> str:

@@ -72,8 +72,8 @@ def action_in_short(signal: Signal) -> Text:
 
 def clock_times(times: Sequence[datetime], now: datetime) -> list[str]:
     """Return each time of the clock (UTC), or the day if it is 24 hours old, all of the same width."""
-    told = [f"{at:%H:%M:%S}" if now - at < timedelta(days=1) else f"{at:%Y-%m-%d}" for at in times]
-    return [one.ljust(max(map(len, told))) for one in told]
+    texts = [f"{at:%H:%M:%S}" if now - at < timedelta(days=1) else f"{at:%Y-%m-%d}" for at in times]
+    return [text.ljust(max(map(len, texts))) for text in texts]
 
 
 def one_line(cells: Sequence[str], text: str, width: int) -> str:
@@ -101,16 +101,16 @@ def signal_lines(
     """
     action, verdict = (6, 6) if language == "zh" else (11, 11)
     lines = []
-    for at, one in zip(clock_times([s.decided_at for s in signals], now), signals, strict=True):
-        judged = one.verdict if one.stage == "final" else one.stage
-        known = one.claim_zh if language == "zh" else one.claim_en
-        claim = known if isinstance(known, str) and known else summary_in(one, language)
+    for at, signal in zip(clock_times([s.decided_at for s in signals], now), signals, strict=True):
+        judged = signal.verdict if signal.stage == "final" else signal.stage
+        known = signal.claim_zh if language == "zh" else signal.claim_en
+        claim = known if isinstance(known, str) and known else summary_in(signal, language)
         cells = (
             at,
-            short_name(ids.get(one.case_id, ""), one.case_id),
-            short_asset(one.asset),
-            fitted(action_in_short(one).of(language), action),
-            f"{one.confidence:.2f}",
+            short_name(ids.get(signal.case_id, ""), signal.case_id),
+            short_asset(signal.asset),
+            fitted(action_in_short(signal).of(language), action),
+            f"{signal.confidence:.2f}",
             fitted(term(judged or "none").of(language), verdict),
         )
         lines.append(one_line(cells, claim, width))

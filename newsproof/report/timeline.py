@@ -51,10 +51,10 @@ def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
 
 def sentence_of(event: Any) -> tuple[str, Text, Text]:
     """Return (phase, what happened, why) of one event."""
-    for kinds, tell in ((_OPENING, _told_opening), (_SEARCHING, _told_searching), (_ENDING, _told_ending)):
+    for kinds, tell in ((_OPENING, _describe_opening), (_SEARCHING, _describe_searching), (_ENDING, _describe_ending)):
         if isinstance(event, kinds):
             return tell(event)
-    return _told_aside(event)
+    return _describe_aside(event)
 
 
 _OPENING = (ev.EventReceived, ev.SecondLookOpened, ev.CaseTriaged, ev.StoryChecked, ev.ContextGathered)
@@ -62,15 +62,15 @@ _SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsEx
 _ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
 
 
-def _told_opening(event: Any) -> tuple[str, Text, Text]:
+def _describe_opening(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EventReceived(news=news, part=part) if part is not None:
             return "received", _further_claim(part, news.source), _NOTHING
         case ev.EventReceived(news=news, edits=edits, language=language):
             edit = fill("; an edit of case {case}", "，是对案例 {case} 的修改", case=edits) if edits else _NOTHING
-            said = LANGUAGES.get(language, LANGUAGES["other"])
+            language_name = LANGUAGES.get(language, LANGUAGES["other"])
             en, zh = "Received from {source} ({said}){edit}.", "收到来自 {source} 的新闻（{said}）{edit}。"
-            return "received", fill(en, zh, source=news.source, said=said, edit=edit), _NOTHING
+            return "received", fill(en, zh, source=news.source, said=language_name, edit=edit), _NOTHING
         case ev.SecondLookOpened(after_s=after_s, number=number, verdict=verdict):
             en = "Second check after {n:minute|minutes} (number {number}). First verdict: {verdict}."
             zh = "{n} 分钟后再次核查（第 {number} 次）。首次结论：{verdict}。"
@@ -111,9 +111,11 @@ def _claim_in_words(claim: StatedClaim | None) -> Text:
     amount = claim.amount and f"{claim.amount.value:,.15g} {claim.amount.unit}".strip()
     predicate = term(claim.predicate)
     parts = (claim.subject, predicate, claim.object, amount, claim.asset, claim.venue)
-    said = joined(dict.fromkeys(part for part in parts if part), " · ", " · ")
+    claim_words = joined(dict.fromkeys(part for part in parts if part), " · ", " · ")
     how, by = term(claim.modality), ATTRIBUTIONS[claim.attribution]
-    return fill("It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=said, how=how, by=by)
+    return fill(
+        "It claims: {said} ({how}, {by}). ", "它声称：{said}（{how}，{by}）。", said=claim_words, how=how, by=by
+    )
 
 
 def _further_claim(part: MessagePart, source: str) -> Text:
@@ -166,7 +168,7 @@ ROUTES = {
 }
 
 
-def _told_searching(event: Any) -> tuple[str, Text, Text]:
+def _describe_searching(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.ToolPlanned(route="search", round=n):
             tasks = [fill("{tool}: {query}", "{tool}“{query}”", tool=term(t.tool), query=t.query) for t in event.tasks]
@@ -212,7 +214,7 @@ DECIDED = {
 
 
 def _outcomes(event: ev.SearchCompleted) -> Text:
-    parts = [_outcome(one) for one in event.outcomes]
+    parts = [_outcome(outcome) for outcome in event.outcomes]
     parts += [
         fill("{who}: {name} {figure}", "{who} 的{name}为 {figure}", who=value.source, name=term(value.name),
              figure=f"{value.value:g} {value.unit}")
@@ -228,28 +230,28 @@ def _outcomes(event: ev.SearchCompleted) -> Text:
     return joined(parts, "; ", "；") or Text("no provider was called", "未调用任何服务")
 
 
-def _outcome(one: ev.ProviderOutcome) -> Text:
-    topic = fill(" ({topic})", "（{topic}）", topic=term(one.topic)) if one.topic else _NOTHING
-    of: dict[str, Any] = {"who": one.provider, "topic": topic, "query": one.query}
-    if one.failure is not None:
-        of |= {"kind": term(one.failure.kind), "said": one.failure.message}
+def _outcome(outcome: ev.ProviderOutcome) -> Text:
+    topic = fill(" ({topic})", "（{topic}）", topic=term(outcome.topic)) if outcome.topic else _NOTHING
+    of: dict[str, Any] = {"who": outcome.provider, "topic": topic, "query": outcome.query}
+    if outcome.failure is not None:
+        of |= {"kind": term(outcome.failure.kind), "said": outcome.failure.message}
         return fill(
             "{who}{topic} FAILED for “{query}” ({kind}: {said})",
             "{who}{topic} 未能查询“{query}”（{kind}：{said}）",
             **of,
         )
-    cached = Text(", from the cache", "，来自缓存") if one.cached else _NOTHING
+    cached = Text(", from the cache", "，来自缓存") if outcome.cached else _NOTHING
     en, zh = (
         "{who}{topic} returned {n:hit|hits} for “{query}”{cached}",
         "{who}{topic} 对“{query}”返回 {n} 条结果{cached}",
     )
-    return fill(en, zh, n=one.hits, cached=cached, **of)
+    return fill(en, zh, n=outcome.hits, cached=cached, **of)
 
 
-def _told_ending(event: Any) -> tuple[str, Text, Text]:
+def _describe_ending(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EvidenceCritiqued():
-            return _told_critique(event)
+            return _describe_critique(event)
         case ev.SignalSynthesized(signal=s):
             en = "Signal: {action} {asset} with confidence {confidence}; {verdict}, from the {path}."
             zh = "信号：{action} {asset}，置信度 {confidence}；{verdict}，来自{path}。"
@@ -296,13 +298,13 @@ def _action_of(signal: Signal) -> Text:
     return fill("observe · {lean}", "观望（若属实则{lean}）", lean=term(signal.direction))
 
 
-def _told_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
-    said = as_written("; ".join(event.contradictions))
+def _describe_critique(event: ev.EvidenceCritiqued) -> tuple[str, Text, Text]:
+    contradictions = as_written("; ".join(event.contradictions))
     if event.stances is None and not event.claims:  # nobody gave a verdict
-        return "critiqued", readers_in_words(event), said
+        return "critiqued", readers_in_words(event), contradictions
     en, zh = "Evidence review: {says}; the news is {age}. {read}", "证据评估：{says}；新闻{age}。{read}"
     says, age = CRITIC_SAYS[event.verdict], TIMELINESS[event.timeliness]
-    return "critiqued", fill(en, zh, says=says, age=age, read=readers_in_words(event)), said
+    return "critiqued", fill(en, zh, says=says, age=age, read=readers_in_words(event)), contradictions
 
 
 TIMELINESS = {
@@ -323,10 +325,10 @@ FOLLOWS = {
 }
 
 
-def _told_aside(event: Any) -> tuple[str, Text, Text]:
+def _describe_aside(event: Any) -> tuple[str, Text, Text]:
     match event:
         case ev.EffectCompleted():
-            return _told_reply(event)
+            return _describe_reply(event)
         case ev.StepFailed(step=step, attempt=n, failure=failure):
             at = fill(" at {at}", "（{at}）", at=f"{event.retry_at:%H:%M:%S}") if event.retry_at else _NOTHING
             en, zh = "{step} failed (attempt {n}): {follows}{at}.", "{step}失败（第 {n} 次）：{follows}{at}。"
@@ -357,7 +359,7 @@ def _told_aside(event: Any) -> tuple[str, Text, Text]:
             return "other", Text(name, name), _NOTHING
 
 
-def _told_reply(event: ev.EffectCompleted) -> tuple[str, Text, Text]:
+def _describe_reply(event: ev.EffectCompleted) -> tuple[str, Text, Text]:
     step, failed = term(event.step), [c.reply for c in event.calls if isinstance(c.reply, Failure)]
     if failed and failed[-1].kind == "cut" and event.calls[-1].reply is failed[-1]:
         en, zh = "{step}: the model's reply was cut at the token limit.", "{step}：模型的回复因词元上限被截断。"
@@ -376,5 +378,5 @@ def _told_reply(event: ev.EffectCompleted) -> tuple[str, Text, Text]:
     )
 
 
-def _failure(one: Failure) -> Text:
-    return fill("{kind}: {said}", "{kind}：{said}", kind=term(one.kind), said=one.message)
+def _failure(failure: Failure) -> Text:
+    return fill("{kind}: {said}", "{kind}：{said}", kind=term(failure.kind), said=failure.message)

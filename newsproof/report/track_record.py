@@ -93,17 +93,17 @@ def track_record(
 ) -> TrackRecord:
     """Return the record. ``proofs`` by signal and revision, ``outcomes`` by case at this horizon."""
     of: defaultdict[str, dict[int, Signal]] = defaultdict(dict)
-    for one in revisions:
-        of[one.signal_id][one.revision] = one
+    for signal in revisions:
+        of[signal.signal_id][signal.revision] = signal
     rows = [_row([known[n] for n in sorted(known)], proofs, outcomes) for known in of.values()]
     rows.sort(key=lambda row: (row.decided_at, row.signal_id))
     ordered = [row for row in rows if row.ordered is not None]
     groups = [_group("all orders", ordered)]
     for name in ("verdict", "news_source", "provider_mode"):
-        found: defaultdict[str, list[TrackRow]] = defaultdict(list)
+        by_group: defaultdict[str, list[TrackRow]] = defaultdict(list)
         for row in ordered:
-            found[f"{name}: {getattr(row, name) or 'unknown'}"].append(row)
-        groups += [_group(group, found[group]) for group in sorted(found)]
+            by_group[f"{name}: {getattr(row, name) or 'unknown'}"].append(row)
+        groups += [_group(group, by_group[group]) for group in sorted(by_group)]
     return TrackRecord(since=since, until=until, horizon_s=horizon_s, groups=tuple(groups), signals=tuple(rows))
 
 

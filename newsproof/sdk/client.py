@@ -168,8 +168,8 @@ async def publish(
                 sent.append(await producer.send(topic, value, key=news.key))
                 report.published += 1
             position += 1
-        for one in sent:
-            await one
+        for sending in sent:
+            await sending
     return report
 
 
@@ -224,7 +224,7 @@ async def subscribe(
     settings = load_client_settings()
     address = await address_of(kafka, settings)
     topics = Topics(settings.newsproof_topic_prefix if prefix is None else prefix)
-    wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
+    wanted = _SignalFilter(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
         log.info("connected to %s, waiting for signals", address.bootstrap)
         now = asyncio.get_running_loop().time
@@ -264,7 +264,7 @@ def run_bot(bot: Coroutine[Any, Any, None]) -> None:
         raise SystemExit(exits.status_of(exc)) from None
 
 
-class _Wanted:
+class _SignalFilter:
     """Filter of the signals to yield."""
 
     def __init__(
@@ -286,11 +286,11 @@ class _Wanted:
 
     def arrived(self) -> str:
         """Return how many signals were read and yielded since the last call."""
-        said = f"in the last {HEARTBEAT_S:.0f} s: {counted(self._arrived, 'signal')}, {self._given} for this bot"
+        message = f"in the last {HEARTBEAT_S:.0f} s: {counted(self._arrived, 'signal')}, {self._given} for this bot"
         if self._offline:
-            said += f", {self._offline} of them offline (judged by rules: never trade on them)"
+            message += f", {self._offline} of them offline (judged by rules: never trade on them)"
         self._arrived = self._given = self._offline = 0
-        return said
+        return message
 
     def read(self, record: Any) -> Signal | None:
         """Return the signal; None if it is not wanted, no newer than a revision already seen, or not a signal."""
@@ -365,12 +365,12 @@ async def address_of(kafka: KafkaAddress | str | None, settings: ClientSettings)
         return kafka
     if kafka is not None:
         return KafkaAddress.of(settings, kafka)
-    if (found := await running_kafka_of(settings)) is None:
+    if (address := await running_kafka_of(settings)) is None:
         raise ConfigError(
             f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: start `newsproof up` first (in a "
             "checkout: `./run up`), or set KAFKA_BOOTSTRAP_SERVERS"
         )
-    return found
+    return address
 
 
 @asynccontextmanager

@@ -113,7 +113,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     provider_mode: str = ""
 
 
-class _Asked:
+class _Question:
     """What the log says of one verification so far. ``moved`` is set at each event."""
 
     def __init__(self, news: News, at: datetime) -> None:
@@ -144,10 +144,10 @@ class _Asked:
         match event:
             case ev.SearchCompleted(outcomes=outcomes, findings=findings):
                 self.pages |= {page.url: page for page in findings.references}
-                for one in outcomes:
-                    failure = None if one.failure is None else one.failure.kind
+                for outcome in outcomes:
+                    failure = None if outcome.failure is None else outcome.failure.kind
                     self.searched.append(
-                        Searched(provider=one.provider, query=one.query, hits=one.hits, failure=failure)
+                        Searched(provider=outcome.provider, query=outcome.query, hits=outcome.hits, failure=failure)
                     )
             case ev.SignalSynthesized(signal=signal):
                 self.signal = signal
@@ -206,19 +206,19 @@ class _Asked:
         )
 
     def _quotes(self, signal: Signal) -> Iterator[Quote]:
-        shown = [one for one in signal.evidence if one.stance in (_SUPPORTS, _DENIES)]
-        for one in sorted(shown, key=lambda page: (not page.official, page.reference_number)):
-            page = self.pages.get(one.url)
+        shown = [evidence for evidence in signal.evidence if evidence.stance in (_SUPPORTS, _DENIES)]
+        for evidence in sorted(shown, key=lambda page: (not page.official, page.reference_number)):
+            page = self.pages.get(evidence.url)
             yield Quote(
-                stance=one.stance,
-                quote=one.quote,
-                url=one.url,
-                owner=(page.owner if page is not None else "") or urlsplit(one.url).hostname or "",
-                speaker=one.speaker,
-                official=one.official,
-                published_at=one.published_at,
+                stance=evidence.stance,
+                quote=evidence.quote,
+                url=evidence.url,
+                owner=(page.owner if page is not None else "") or urlsplit(evidence.url).hostname or "",
+                speaker=evidence.speaker,
+                official=evidence.official,
+                published_at=evidence.published_at,
                 read_at=None if page is None else page.timestamp,
-                hash=one.hash,
+                hash=evidence.hash,
             )
 
 
@@ -228,7 +228,7 @@ class Verifier:
     def __init__(self, address: KafkaAddress, topics: Topics, send: Send) -> None:
         """``send``: appends a record to a topic, and returns once it is durable."""
         self._send, self._topics = send, topics
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _Question] = {}
         self._folds: dict[TopicPartition, JournalFold] = {}
         self._log = log = KafkaLog(address, client_id="newsproof-verify")
         self.follower = Follower(log, topics.cases, start=self._start, take=self._take, isolation="read_uncommitted")
@@ -267,7 +267,7 @@ class Verifier:
                         break
                 else:
                     _, value = checked_news(asked, now=now)
-                    self._asked[asked.case_id] = _Asked(asked, now)
+                    self._asked[asked.case_id] = _Question(asked, now)
                     try:
                         await self._send(self._topics.news, value, key=asked.key)
                     except BaseException:
@@ -317,7 +317,7 @@ class Verifier:
                 continue  # the runtime quarantines the case, and ends it
             if isinstance(event, ev.EventReceived) and event.news.is_asked and env.case_id not in self._asked:
                 self._forget(env.time - FRESH)
-                self._asked[env.case_id] = _Asked(event.news, env.time)
+                self._asked[env.case_id] = _Question(event.news, env.time)
             if (case := self._asked.get(env.case_id)) is not None:
                 case.take(event)
 

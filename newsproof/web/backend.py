@@ -196,15 +196,15 @@ class Backend:
             self._tables_away = ""
 
     async def _look_for_workers(self) -> None:
-        found: set[str] = set()
+        workers: set[str] = set()
         for name in ("worker", RESEARCH.name):
             try:
                 async with asyncio.timeout(LOOK_EVERY_S):
                     if await members_of(self.address, self.topics.group(name)):
-                        found.add(name)
+                        workers.add(name)
             except (NewsproofError, KafkaError, OSError, TimeoutError):
                 continue
-        self._seen = frozenset(found)
+        self._seen = frozenset(workers)
 
     async def status(self) -> Status:
         mode, away = self.settings.mode, self.feed.away
@@ -273,8 +273,8 @@ class Readings:
         async with reading.lock:
             if time.monotonic() - reading.at > for_s:
                 reading.answer, reading.at = await read(), time.monotonic()
-            found: T = reading.answer
-            return found
+            answer: T = reading.answer
+            return answer
 
 
 class _Reading:
@@ -287,7 +287,7 @@ def case_progress(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, A
     """Return the ``data`` of one ``case`` event. ``step`` is the next step; it is empty if the case has ended."""
     phase, text, why = sentence_of(event)
     following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None
-    said = {
+    progress = {
         "case_id": case.case_id,
         "status": case.status,
         "step": event.step if isinstance(event, EffectCompleted) else ("" if following is None else following.name),
@@ -299,9 +299,9 @@ def case_progress(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, A
         "at": env.time,
     }
     if case.is_whole:
-        said |= {"news": case.text, "source": case.source, "language": case.language, "asset": case.asset,
+        progress |= {"news": case.text, "source": case.source, "language": case.language, "asset": case.asset,
                  "event_type": case.event_type, "confidence": case.confidence}  # fmt: skip
-    return said
+    return progress
 
 
 @cache
@@ -345,4 +345,4 @@ class ProviderStates:
 
     def all(self) -> tuple[ProviderState, ...]:
         """Return every provider that was called, by kind and name."""
-        return tuple(one for _, one in sorted(self._newest.items()))
+        return tuple(state for _, state in sorted(self._newest.items()))

@@ -57,11 +57,11 @@ class Guard:
                         out[name] = value
             await send(message)
 
-        said = self._refused(scope, headers)
-        if said is None and scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
-            body, said = await _body_of(headers, receive)
+        refusal = self._refused(scope, headers)
+        if refusal is None and scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
+            body, refusal = await _body_of(headers, receive)
             receive = _replayed(body, receive)
-        await (said or self._app)(scope, receive, with_headers)
+        await (refusal or self._app)(scope, receive, with_headers)
 
     def _refused(self, scope: Scope, headers: Headers) -> Any:
         if not self._any_host and (name := _host(headers.get("host", ""))) not in LOOPBACK:
@@ -146,8 +146,8 @@ def _same_origin(headers: Headers) -> bool:
 
 async def _body_of(headers: Headers, receive: Receive) -> tuple[bytes, Any]:
     large = refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes", "shorten it", {"connection": "close"})
-    said = headers.get("content-length", "0")
-    if not (said.isascii() and said.isdigit() and len(said) < 20) or int(said) > MAX_BODY_BYTES:
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit() and len(length) < 20) or int(length) > MAX_BODY_BYTES:
         return b"", large
     body = b""
     try:

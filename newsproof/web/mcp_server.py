@@ -173,10 +173,10 @@ class Tools:
         async with httpx.AsyncClient(transport=within, base_url="http://page", timeout=None, trust_env=False) as http:
             response = await http.request(method, path, **sent)
         if response.is_error:
-            said = response.json()
+            problem = response.json()
             kind = ResourceNotFoundError if response.status_code == 404 else ToolError
             wait = response.headers.get("retry-after")
-            raise kind(f"{said['error']}: {said['do']}" + (f" ({wait} s)" if wait else ""))
+            raise kind(f"{problem['error']}: {problem['do']}" + (f" ({wait} s)" if wait else ""))
         return response
 
     async def verify_claim(
@@ -264,8 +264,8 @@ class Tools:
         ],
     ) -> CallToolResult:
         """Start an investigation of a subject. It takes minutes and may cost money. get_investigation returns its brief."""
-        found = (await self.ask(ctx, "POST", "/api/v1/investigations", json={"subject": subject})).json()
-        return _result(Investigation, {"brief": None, "message": "", **found})
+        answer = (await self.ask(ctx, "POST", "/api/v1/investigations", json={"subject": subject})).json()
+        return _result(Investigation, {"brief": None, "message": "", **answer})
 
     async def get_investigation(
         self,
@@ -276,31 +276,36 @@ class Tools:
         ] = 20,
     ) -> CallToolResult:
         """Return an investigation's brief. If it is still `running` after `wait_s`, call again."""
-        told: dict[str, Any] = {"investigation_id": investigation_id, "state": "running", "brief": None, "message": ""}
+        fields: dict[str, Any] = {
+            "investigation_id": investigation_id,
+            "state": "running",
+            "brief": None,
+            "message": "",
+        }
         try:
             async with asyncio.timeout(wait_s):
                 sent = await self.ask(
                     ctx, "GET", f"/api/v1/investigations/{quote(investigation_id, safe='')}"
                 )  # a stream, which ends with the investigation
         except TimeoutError:
-            return _result(Investigation, told)
+            return _result(Investigation, fields)
         for line in sent.text.splitlines():
             if line.startswith("data: "):
                 event = json.loads(line[6:])
-                told |= {"brief": event["data"]} if event["type"] == "brief" else {}
-                told |= {name: event["data"][name] for name in ("state", "message") if event["data"].get(name)}
-        return _result(Investigation, told)
+                fields |= {"brief": event["data"]} if event["type"] == "brief" else {}
+                fields |= {name: event["data"][name] for name in ("state", "message") if event["data"].get(name)}
+        return _result(Investigation, fields)
 
     async def _case(self, ctx: _Ctx | None, case_id: str) -> dict[str, Any]:
         return cast("dict[str, Any]", (await self.ask(ctx, "GET", f"/api/v1/cases/{quote(case_id, safe='')}")).json())
 
 
-def _result(kind: type[msgspec.Struct], found: dict[str, Any]) -> CallToolResult:
+def _result(kind: type[msgspec.Struct], fields: dict[str, Any]) -> CallToolResult:
     """Return the fields of this kind. The warning comes first, for a reader that cuts the text."""
-    shown = {"warning": WARNING, **{name: found[name] for name in kind.__struct_fields__ if name != "warning"}}
+    shown = {"warning": WARNING, **{name: fields[name] for name in kind.__struct_fields__ if name != "warning"}}
     if kind is SignalLookup:
         names = SignalLine.__struct_fields__
-        shown["items"] = [{name: one[name] for name in names} for one in shown["items"]]
+        shown["items"] = [{name: item[name] for name in names} for item in shown["items"]]
     text = TextContent(type="text", text=json.dumps(shown, ensure_ascii=False))
     return CallToolResult(content=[text], structured_content=shown)
 
@@ -343,10 +348,10 @@ def server_of(app: FastAPI) -> MCPServer[Any]:
 def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
     async def read(path: str, ctx: _Ctx | None = None, **asked: Any) -> str:
         try:
-            found = (await tools.ask(ctx, "GET", path, params=asked)).json()
+            answer = (await tools.ask(ctx, "GET", path, params=asked)).json()
         except ToolError as exc:
             raise ResourceError(str(exc)) from exc
-        return json.dumps({"warning": WARNING, **found}, ensure_ascii=False)
+        return json.dumps({"warning": WARNING, **answer}, ensure_ascii=False)
 
     @server.resource("newsproof://signals", mime_type="application/json")
     async def signals() -> str:

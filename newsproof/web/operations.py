@@ -44,7 +44,7 @@ def operations(
     ``letters`` and ``cases`` (the recent ones) are None while they are being read or Kafka is unavailable. Ages are in
     seconds.
     """
-    found = {
+    overview = {
         "at": now,
         "limits": LIMITS,
         "processes": processes,
@@ -53,12 +53,14 @@ def operations(
         "dead_letters": None if letters is None else _letters(letters, topics.news),
         "budget": _budget(figures),
         "breakers": _breakers(figures)
-        if any(one.kind == "worker" and one.state != "away" for one in processes)
+        if any(process.kind == "worker" and process.state != "away" for process in processes)
         else None,
         "audit": _audit(figures),
         "publishers": figures.one(sum, "newsproof_publisher_active"),
     }
-    return found | {"problems": [*_problems(found), *_of_pages(figures), *_of_sources(figures), *_of_bots(figures)]}
+    return overview | {
+        "problems": [*_problems(overview), *_of_pages(figures), *_of_sources(figures), *_of_bots(figures)]
+    }
 
 
 def _log(figures: Figures, topics: Topics) -> dict[str, Any]:
@@ -77,9 +79,9 @@ def _log(figures: Figures, topics: Topics) -> dict[str, Any]:
 
 
 def _cases(figures: Figures, cases: Sequence[FeedCase] | None, now: datetime) -> dict[str, Any]:
-    running = None if cases is None else [one for one in cases if one.status == "open"]
-    oldest = min(running or (), key=lambda one: one.received_at, default=None)
-    newest = max((one.received_at for one in cases or ()), default=None)
+    running = None if cases is None else [case for case in cases if case.status == "open"]
+    oldest = min(running or (), key=lambda case: case.received_at, default=None)
+    newest = max((case.received_at for case in cases or ()), default=None)
     return {
         "open": None if running is None else len(running),
         "may_be_open": figures.one(sum, "newsproof_max_open_cases"),
@@ -90,8 +92,8 @@ def _cases(figures: Figures, cases: Sequence[FeedCase] | None, now: datetime) ->
 
 
 def _letters(letters: Sequence[DeadLetter], news: str) -> dict[str, Any]:
-    counted = Counter((one.reason, standing_of(one, news)) for one in letters)
-    newest = {one.reason: one.at for one in letters}  # they come oldest first
+    counted = Counter((letter.reason, standing_of(letter, news)) for letter in letters)
+    newest = {letter.reason: letter.at for letter in letters}  # they come oldest first
     reasons = [
         {
             "reason": reason,
@@ -104,7 +106,7 @@ def _letters(letters: Sequence[DeadLetter], news: str) -> dict[str, Any]:
     return {
         "count": len(letters),
         "waiting": sum(n for (_, standing), n in counted.items() if standing == "waiting"),
-        "by_reason": sorted(reasons, key=lambda one: (-one["waiting"], -one["count"], one["reason"])),
+        "by_reason": sorted(reasons, key=lambda reason: (-reason["waiting"], -reason["count"], reason["reason"])),
     }
 
 
@@ -114,10 +116,10 @@ def _budget(figures: Figures) -> list[dict[str, Any]] | None:
         ("triage_usd", "newsproof_budget_triage_limit_usd", "newsproof_budget_triage_left_usd"),
         ("tool_calls", "newsproof_budget_limit_units", "newsproof_budget_left_units"),
     )
-    said = [(kind, figures.one(max, limit), figures.one(min, left)) for kind, limit, left in kinds]
+    limits = [(kind, figures.one(max, limit), figures.one(min, left)) for kind, limit, left in kinds]
     return [
         {"kind": kind, "limit": limit, "left": left, "spent": round(limit - left, 9)}
-        for kind, limit, left in said
+        for kind, limit, left in limits
         if limit is not None and left is not None
     ] or None
 
@@ -165,13 +167,13 @@ def _of_bots(figures: Figures) -> list[str]:
     return ["exit_pending"] if oldest > LIMITS["exit_pending_s"] else []
 
 
-def _problems(found: dict[str, Any]) -> list[str]:
+def _problems(overview: dict[str, Any]) -> list[str]:
     """Return the names of current problems. An alert with the same name fires only after its delay."""
-    log, cases, letters = found["log"], found["cases"], found["dead_letters"]
-    left = {one["kind"]: one["left"] / one["limit"] for one in found["budget"] or () if one["limit"]}
+    log, cases, letters = overview["log"], overview["cases"], overview["dead_letters"]
+    left = {limit["kind"]: limit["left"] / limit["limit"] for limit in overview["budget"] or () if limit["limit"]}
     bad = {
-        "not_one_publisher": found["publishers"] not in (None, 1),
-        "process_down": any(one.state == "away" for one in found["processes"]),
+        "not_one_publisher": overview["publishers"] not in (None, 1),
+        "process_down": any(process.state == "away" for process in overview["processes"]),
         "consumer_lag": any((n or 0) > LIMITS["consumer_lag"] for n in log["behind"].values()),
         "sink_behind": bool(log["sink_waits"]) or (log["sink_behind"] or 0) > LIMITS["sink_lag"],
         "oldest_open_case": cases["oldest"] is not None and cases["oldest"]["age_s"] > LIMITS["oldest_open_case_s"],
@@ -179,7 +181,7 @@ def _problems(found: dict[str, Any]) -> list[str]:
         "dead_letters": letters is not None and letters["waiting"] > 0,
         "budget_low": left.get("month_usd", 1) < LIMITS["budget_left_share"],
         "tool_calls_low": left.get("tool_calls", 1) < LIMITS["budget_left_share"],
-        "breaker_open": any(one["state"] != "closed" for one in found["breakers"] or ()),
-        "audit_failed": found["audit"] is not None and not found["audit"]["clean"],
+        "breaker_open": any(breaker["state"] != "closed" for breaker in overview["breakers"] or ()),
+        "audit_failed": overview["audit"] is not None and not overview["audit"]["clean"],
     }
     return [name for name, is_bad in bad.items() if is_bad]

@@ -115,18 +115,18 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if not tokens.fits(given):
-        said = '<p class="alert" role="alert">This is not the token of this server. Check it and try again. <span lang="zh">令牌不对，请核对后重试。</span></p>'
-        return too_often(tokens, request.scope) or _login_page(403, said)
+        alert = '<p class="alert" role="alert">This is not the token of this server. Check it and try again. <span lang="zh">令牌不对，请核对后重试。</span></p>'
+        return too_often(tokens, request.scope) or _login_page(403, alert)
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     cookie = tokens.cookie(port_of(request.scope), secure=request.scope.get("scheme") == "https")
     headers = {"set-cookie": cookie, "cache-control": "no-store"}
     return RedirectResponse(onward, 303, headers)
 
 
-def _login_page(status: int, said: str) -> Response:
+def _login_page(status: int, alert: str) -> Response:
     # Without a referrer, a browser sends `Origin: null` with a form, as a page of another site may.
     headers = {"cache-control": "no-store", "referrer-policy": "same-origin"}
-    return Response(_LOGIN.format(said=said), status, headers, "text/html; charset=utf-8")
+    return Response(_LOGIN.format(said=alert), status, headers, "text/html; charset=utf-8")
 
 
 # Health

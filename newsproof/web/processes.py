@@ -56,9 +56,9 @@ class Figures:
     def of(self, name: str, **labels: str) -> list[tuple[str, dict[str, str], float]]:
         """Return (process, labels, value) of the samples of this name with these labels."""
         return [
-            (process, found, value)
-            for process, (known, found, value) in self._samples
-            if known == name and labels.items() <= found.items()
+            (process, labels_found, value)
+            for process, (known, labels_found, value) in self._samples
+            if known == name and labels.items() <= labels_found.items()
         ]
 
     def one(self, how: Callable[[list[float]], float], name: str, **labels: str) -> float | None:
@@ -77,17 +77,19 @@ class Processes:
     async def look(self) -> tuple[list[Process], Figures]:
         """Read the state of all processes concurrently."""
         async with httpx.AsyncClient(trust_env=False, timeout=WITHIN_S) as http:
-            found = await asyncio.gather(*(self._asked(http, one) for one in targets_in(self._directory)))
-        return [process for process, _ in found], Figures(
-            (process.name, sample) for process, samples in found for sample in samples
+            answers = await asyncio.gather(*(self._asked(http, target) for target in targets_in(self._directory)))
+        return [process for process, _ in answers], Figures(
+            (process.name, sample) for process, samples in answers for sample in samples
         )
 
     async def _asked(self, http: httpx.AsyncClient, target: Target) -> tuple[Process, list[Sample]]:
         process = Process(name=target.name, kind=target.kind, state="away", seen_at=self._seen.get(target.name))
         try:
-            said, told = await asyncio.gather(http.get(f"{target.url}/readyz"), http.get(f"{target.url}/metrics"))
-            waits_for = msgspec.json.decode(said.content, type=_Ready).waits_for
-            samples = _samples(told.raise_for_status().text)
+            readiness, metrics = await asyncio.gather(
+                http.get(f"{target.url}/readyz"), http.get(f"{target.url}/metrics")
+            )
+            waits_for = msgspec.json.decode(readiness.content, type=_Ready).waits_for
+            samples = _samples(metrics.raise_for_status().text)
         except (httpx.HTTPError, httpx.InvalidURL, msgspec.MsgspecError, ValueError):
             return process, []
         self._seen[target.name] = now = utc_now()
@@ -100,7 +102,7 @@ class _Ready(msgspec.Struct):
 
 def _samples(text: str) -> list[Sample]:
     families: Iterable[Any] = text_string_to_metric_families(text)
-    return [(one.name, dict(one.labels), one.value) for family in families for one in family.samples]
+    return [(sample.name, dict(sample.labels), sample.value) for family in families for sample in family.samples]
 
 
 log = structlog.get_logger(__name__)

@@ -96,8 +96,8 @@ def answer_errors(app: FastAPI, page_of_404: Callable[[Request], Response | None
 
     @app.exception_handler(RequestValidationError)
     async def _(_request: Request, exc: RequestValidationError) -> Response:
-        said = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in exc.errors()[:5])
-        return refusal(400, f"the request is not valid: {said}", "correct it; /docs describes the parameters")
+        faults = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in exc.errors()[:5])
+        return refusal(400, f"the request is not valid: {faults}", "correct it; /docs describes the parameters")
 
     @app.exception_handler(HTTPException)
     async def _(request: Request, exc: HTTPException) -> Response:

@@ -99,8 +99,10 @@ class WebServer(uvicorn.Server):
         def connection() -> CuttableConnection:
             return CuttableConnection(config=config, server_state=self.server_state, app_state=self.lifespan.state)
 
-        for one in sockets or []:
-            server = await loop.create_server(connection, sock=one, ssl=config.ssl, backlog=config.backlog, **within)
+        for listening in sockets or []:
+            server = await loop.create_server(
+                connection, sock=listening, ssl=config.ssl, backlog=config.backlog, **within
+            )
             self.servers.append(server)
 
 
@@ -113,10 +115,10 @@ def opened(settings: Settings) -> socket.socket:
     host, port = settings.web_host, settings.web_port
     try:
         family, kind, proto, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        found = socket.socket(family, kind, proto)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(at)
-        found.listen(_OPEN_CONNECTIONS)
+        listening = socket.socket(family, kind, proto)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(at)
+        listening.listen(_OPEN_CONNECTIONS)
     except OSError as exc:
         if exc.errno == errno.EADDRINUSE:
             why = f"port {port} of {host} is in use by {port_owner(port)}"
@@ -126,8 +128,8 @@ def opened(settings: Settings) -> socket.socket:
             f"{why}: choose another port with --port (or WEB_PORT), or use --port 0 for any free port"
             + ("" if exc.errno == errno.EADDRINUSE else "; also check WEB_HOST")
         ) from exc
-    found.setblocking(False)
-    return found
+    listening.setblocking(False)
+    return listening
 
 
 def address_at(settings: Settings, listening: socket.socket) -> str:
@@ -164,10 +166,10 @@ def server_of(app: Any, settings: Settings) -> WebServer:
 
 def _believed(proxies: str) -> list[str]:
     """Return the networks, plus the IPv4-mapped form of IPv4 ones, which a dual-stack IPv6 socket reports."""
-    found = [ipaddress.ip_network(one) for one in proxies.split(",") if one]
+    networks = [ipaddress.ip_network(network) for network in proxies.split(",") if network]
     return [
-        *map(str, found),
-        *(f"::ffff:{one.network_address}/{96 + one.prefixlen}" for one in found if one.version == 4),
+        *map(str, networks),
+        *(f"::ffff:{network.network_address}/{96 + network.prefixlen}" for network in networks if network.version == 4),
     ]
 
 

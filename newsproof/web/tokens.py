@@ -79,7 +79,7 @@ class Tokens:
 
     def admits(self, headers: Headers, port: int) -> bool:
         """Return whether these headers carry the token, or a valid session of the service at this port."""
-        return self.bears(headers) or any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
+        return self.bears(headers) or any(self._is_session(cookie) for cookie in _cookies(headers, cookie_name(port)))
 
     def bears(self, headers: Headers) -> bool:
         """Return whether these headers carry the token itself."""
@@ -120,6 +120,6 @@ def _cookies(headers: Headers, name: str) -> Iterable[str]:
     # By hand: the library's parser stops at the first malformed cookie, which any other port may have set.
     for line in headers.getlist("cookie"):
         for pair in line.split(";"):
-            found, _, value = pair.strip().partition("=")
-            if found == name:
+            cookie, _, value = pair.strip().partition("=")
+            if cookie == name:
                 yield value.strip('"')

@@ -11,7 +11,7 @@ counts in that attempt's line and in the line of the step that uses it. A step o
 ``references``, and how many of them are ``new``, ``independent`` and ``official``. The line of a signal has its
 ``confidence``, and its change since triage (``delta``).
 
-ReplayResult results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
+Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
 """
 

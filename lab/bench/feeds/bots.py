@@ -67,7 +67,7 @@ class BotProcess:
     async def until_requested(self, receiver: Receiver, intent: str, orders: Sequence[Signal]) -> None:
         """Wait until the receiver has a request of this intent for every order."""
         what = f"{intent} requests of {orders[0].asset} to {orders[-1].asset}"
-        await self.until(what, lambda: all((intent, one.asset) in receiver.seen for one in orders))
+        await self.until(what, lambda: all((intent, order.asset) in receiver.seen for order in orders))
 
     async def until_reported(self, what: str, page: str, has: Callable[[str], bool], within_s: float) -> None:
         """Wait until a page of the bot (readyz, metrics) is there and ``has`` is true of its text."""
@@ -122,10 +122,10 @@ async def bots() -> list[Figure]:
         finally:
             await producer.stop()
     bare = [1000 * (read[id, 1] - at) for id, at in entered.items()]
-    ids = {one.signal_id: one.asset for one in orders}
+    ids = {order.signal_id: order.asset for order in orders}
     entries = [1000 * (receiver.seen["enter", ids[id]] - at) for id, at in entered.items()]
     exits = [1000 * (receiver.seen["exit", ids[id]] - at) for id, at in retracted.items()]
-    return _figures(bare, entries, exits, [1000 * one for one in halts])
+    return _figures(bare, entries, exits, [1000 * halt for halt in halts])
 
 
 def _figures(bare: list[float], entries: list[float], exits: list[float], halts: list[float]) -> list[Figure]:
@@ -165,16 +165,16 @@ def _retracted(n: int) -> Signal:
 async def _sent(w: World, producer: AIOKafkaProducer, signals: list[Signal]) -> dict[str, float]:
     """Send one signal per transaction at an even rate; return signal → when its commit began."""
     began, sent = time.monotonic(), {}
-    for number, one in enumerate(signals):
+    for number, signal in enumerate(signals):
         await asyncio.sleep(max(0.0, began + number / PER_S - time.monotonic()))
-        sent[one.signal_id] = await _send(w, producer, one)
+        sent[signal.signal_id] = await _send(w, producer, signal)
     return sent
 
 
 async def _send(w: World, producer: AIOKafkaProducer, *signals: Signal) -> float:
     await producer.begin_transaction()
-    for one in signals:
-        await producer.send_and_wait(w.topics.signals, partition=0, **published(w, one))
+    for signal in signals:
+        await producer.send_and_wait(w.topics.signals, partition=0, **published(w, signal))
     at = time.monotonic()
     await producer.commit_transaction()
     return at
@@ -191,7 +191,7 @@ async def _halted(w: World, producer: AIOKafkaProducer, receiver: Receiver, bot:
     await bot.until_requested(receiver, "exit", orders)
     await resume(w.address, w.topics, BOT, by="bench")
     await bot.until_reported("the end of a halt", "metrics", lambda text: f"{_HALTED} 0.0\n" in text, _WITHIN_S)
-    return max(receiver.seen["exit", one.asset] for one in orders) - began
+    return max(receiver.seen["exit", order.asset] for order in orders) - began
 
 
 @asynccontextmanager
@@ -229,14 +229,14 @@ async def _following(w: World) -> AsyncIterator[dict[tuple[str, int], float]]:
 
 
 def _id_of(record: Any) -> tuple[str, int]:
-    one = read_signal(record)[0]
-    return one.signal_id, one.revision
+    signal = read_signal(record)[0]
+    return signal.signal_id, signal.revision
 
 
 def _definition(file: Path, url: str) -> Path:
     many = 1_000_000
     assets = [f"A{n}" for n in range(-1, SIGNALS + HALTS * (POSITIONS + 1))]
-    pairs = ", ".join(f'"{one}" = "{one}/USDT"' for one in assets)
+    pairs = ", ".join(f'"{asset}" = "{asset}/USDT"' for asset in assets)
     file.write_text(
         f'[{BOT}]\nkind = "webhook"\nmode = "live"\nurl = "{url}"\nmap = {{ {pairs} }}\n[{BOT}.limits]\n'
         f"open_positions = {many}\nentries_a_day = {many}\nentries_an_hour_per_asset = {many}\n",

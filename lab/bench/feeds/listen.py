@@ -121,13 +121,13 @@ async def listen(items: int = ITEMS, kills: int = KILLS, seed: int = 1) -> list[
                 await child.wait(timeout_s=30)
                 child.start()
             print(f"kill {kill + 1} of {kills}: {feeds.shown:,} items out", file=sys.stderr, flush=True)
-        found = await _complete(w, feeds)
+        published_items = await _complete(w, feeds)
         await child.stop()
         lines = (w.directory / "listener.log").read_text("utf-8", "replace")
     async with world() as w:
         share, memory, found_at_rest = await _rest(w, seed)
     recovered = sum(int(n) for n in re.findall(r'"items_recovered": ?(\d+)', lines))
-    return _figures(feeds, found, kills, recovered) + _at_rest(found_at_rest, share, memory)
+    return _figures(feeds, published_items, kills, recovered) + _at_rest(found_at_rest, share, memory)
 
 
 async def _some(w: World, looks: int) -> None:
@@ -153,10 +153,10 @@ async def _complete(w: World, feeds: Feeds) -> list[tuple[News, int]]:
 
 
 async def _news(w: World) -> list[tuple[News, int]]:
-    found: list[tuple[News, int]] = []
+    items: list[tuple[News, int]] = []
     async for _, records in read_range(w.address, await offsets_of(w.address, w.topics.news)):
-        found += [(decode_news(one.value, now=datetime.now(UTC)), one.timestamp) for one in records]
-    return found
+        items += [(decode_news(record.value, now=datetime.now(UTC)), record.timestamp) for record in records]
+    return items
 
 
 async def _rest(w: World, seed: int) -> tuple[float, float, list[float]]:
@@ -174,31 +174,33 @@ async def _rest(w: World, seed: int) -> tuple[float, float, list[float]]:
         before, began = _cpu_s(tree), time.monotonic()
         await asyncio.sleep(REST_S)
         share = (_cpu_s(tree) - before) / (time.monotonic() - began)
-        memory = sum(one.memory_info().rss for one in tree) / 2**20
+        memory = sum(process.memory_info().rss for process in tree) / 2**20
         feeds.grow(1)
-        found = await _complete(w, feeds)
+        items = await _complete(w, feeds)
         await child.stop()
     late = str(OF_A_FEED - 1)
-    took = [at - one.received_at.timestamp() * 1000 for one, at in found if one.received_at and one.identity == late]
+    took = [
+        at - news.received_at.timestamp() * 1000 for news, at in items if news.received_at and news.identity == late
+    ]
     return share, memory, sorted(took)
 
 
 def _cpu_s(tree: list[psutil.Process]) -> float:
     spent = 0.0
-    for one in tree:
+    for process in tree:
         with suppress(psutil.NoSuchProcess):
-            times = one.cpu_times()
+            times = process.cpu_times()
             spent += times.user + times.system
     return spent
 
 
-def _figures(feeds: Feeds, found: list[tuple[News, int]], kills: int, recovered: int) -> list[Figure]:
-    cases = Counter((source, of) for source, of, _ in {(n.source, n.identity, n.text_hash) for n, _ in found})
+def _figures(feeds: Feeds, items: list[tuple[News, int]], kills: int, recovered: int) -> list[Figure]:
+    cases = Counter((source, of) for source, of, _ in {(n.source, n.identity, n.text_hash) for n, _ in items})
     name = f"listen: {kills} kills over {feeds.shown:,} items of {len(feeds.names)} feeds"
     return [
         Figure(name=f"{name}: lost", value=feeds.shown - len(cases), unit="items", target="0"),
         Figure(name="listen: items that became two cases", value=sum(n > 1 for n in cases.values()), unit="items", target="0"),
-        Figure(name="listen: records of one case written twice", value=len(found) - cases.total(), unit="records", target="-"),
+        Figure(name="listen: records of one case written twice", value=len(items) - cases.total(), unit="records", target="-"),
         Figure(name="listen: items found in the log after a kill", value=recovered, unit="items", target="-"),
     ]  # fmt: skip
 

@@ -125,13 +125,13 @@ async def _web(w: World) -> AsyncIterator[tuple[str, psutil.Process]]:
     child.start()
     try:
         async with asyncio.timeout(_WITHIN_S):
-            address = await _told(child)
+            address = await _child_error(child)
         yield address, psutil.Process(child.pid)
     finally:
         await child.stop()
 
 
-async def _told(child: ChildProcess) -> str:
+async def _child_error(child: ChildProcess) -> str:
     while True:
         for line in child.log_tail(200).splitlines():
             if line.startswith(_MARK):
@@ -156,8 +156,8 @@ async def _publish(w: World, wanted: int) -> None:
             due = min(wanted, max(number, int((time.monotonic() - began) * SIGNALS_PER_S)) + 1)
             async with producer.transaction():
                 # One partition: Kafka guarantees no order across partitions.
-                for one in range(number, due):
-                    record = _signal(w, one, began + one / SIGNALS_PER_S)
+                for n in range(number, due):
+                    record = _signal(w, n, began + n / SIGNALS_PER_S)
                     await producer.send(w.topics.signals, partition=0, **record)
             number = due
     finally:
@@ -185,10 +185,12 @@ def made_signal(number: int, **changes: Any) -> Signal:
     return Signal(**given | changes)
 
 
-def published(w: World, one: Signal) -> dict[str, Any]:
+def published(w: World, signal: Signal) -> dict[str, Any]:
     """Return the record of a signal as ``publish`` writes it."""
-    env = Envelope(id="cause", type="", case_id=one.case_id, causation_id=None, run_id="live", time=one.decided_at)
-    return _record(one, env, w.topics.cases, 0, 0)
+    env = Envelope(
+        id="cause", type="", case_id=signal.case_id, causation_id=None, run_id="live", time=signal.decided_at
+    )
+    return _record(signal, env, w.topics.cases, 0, 0)
 
 
 async def _watch(process: psutil.Process, memory: list[float]) -> None:

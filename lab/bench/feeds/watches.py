@@ -103,8 +103,10 @@ class _Run:
     async def _set(self) -> None:
         for n in range(self._watches):
             await asyncio.sleep(self._random.uniform(0, SET_WITHIN_S / self._watches))
-            said = WatchSet(id=uuid5("w", str(n)), subject=f"Subject {n}", every_s=MIN_EVERY_S, language="en", by="lab")
-            await append_record(MemoryAppender(self._log), TOPICS, said)
+            watch = WatchSet(
+                id=uuid5("w", str(n)), subject=f"Subject {n}", every_s=MIN_EVERY_S, language="en", by="lab"
+            )
+            await append_record(MemoryAppender(self._log), TOPICS, watch)
 
     async def _strike(self) -> None:
         between = self._ticks * MIN_EVERY_S / 2 / max(self._kills, 1)
@@ -151,13 +153,13 @@ class _Run:
         state, fired = WatchState(), []
         async for _, records in self._log.replay(await self._log.bounds(TOPICS.watches)):
             for record in records:
-                said = decode(record.value)
-                if state.fold(record.timestamp, said) and isinstance(said, WatchFired):
-                    fired.append((said, record.timestamp))
+                change = decode(record.value)
+                if state.fold(record.timestamp, change) and isinstance(change, WatchFired):
+                    fired.append((change, record.timestamp))
         journal, opened = JournalFold(partitions=1), Counter[str]()
         async for _, records in self._log.replay(await self._log.bounds(TOPICS.research)):
             opened.update(env.case_id for env, _ in journal.accept(records) if env.type == OPENING)
-        times = Counter((one.watch, epoch_ms(one.due_at)) for one, _ in fired)
+        times = Counter((firing.watch, epoch_ms(firing.due_at)) for firing, _ in fired)
         due = {
             (w.set.id, w.set_ms + k * MIN_EVERY_S * 1000) for w in state.watches.values() for k in range(self._ticks)
         }
@@ -170,9 +172,9 @@ class _Run:
             twice=sum(n > 1 for n in times.values()),
             opened=sum(opened.values()),
             reopened=sum(n > 1 for n in opened.values()),
-            unopened=sum(one.investigation not in opened for one, _ in fired),
+            unopened=sum(firing.investigation not in opened for firing, _ in fired),
             passed_by=state.passed_by,
-            late_s=max(at - epoch_ms(one.due_at) for one, at in fired) / 1000,
+            late_s=max(at - epoch_ms(firing.due_at) for firing, at in fired) / 1000,
         )
 
 

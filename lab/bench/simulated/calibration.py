@@ -88,10 +88,10 @@ class LogResult(msgspec.Struct, frozen=True):
     changed: int
 
 
-def distance(said: Sequence[float] | NDArray[np.float64], truth: Truth) -> float:
+def distance(probabilities: Sequence[float] | NDArray[np.float64], truth: Truth) -> float:
     """Return the mean squared distance of what is said at each of ``CONFIDENCES`` to the truth."""
     true = np.array([truth(c) for c in CONFIDENCES.tolist()])
-    return float(WEIGHTS @ (np.asarray(said) - true) ** 2)
+    return float(WEIGHTS @ (np.asarray(probabilities) - true) ** 2)
 
 
 def draw(rng: np.random.Generator, truth: Truth, stories: int, *, shared: float = 0.0) -> tuple[list[float], list[int]]:
@@ -110,17 +110,17 @@ def one_fit(name: str, stories: int, seed: int, shared: float = 0.0) -> Fitted:
     logits = np.array([clipped_logit(c) for c in confidences])
     intercept, slope, covariance = fit_platt(logits, np.array(outcomes, dtype=float))
     curve = Curve(target=HOUR, stories=stories, intercept=intercept, slope=slope, covariance=covariance)
-    said = [apply_curve(curve, c) for c in CONFIDENCES.tolist()]
-    covers = np.array([low <= truth(c) <= high for c, (_, low, high) in zip(CONFIDENCES.tolist(), said, strict=True)])
-    return Fitted(distance=distance([at for at, _, _ in said], truth), covered=float(WEIGHTS @ covers))
+    mapped = [apply_curve(curve, c) for c in CONFIDENCES.tolist()]
+    covers = np.array([low <= truth(c) <= high for c, (_, low, high) in zip(CONFIDENCES.tolist(), mapped, strict=True)])
+    return Fitted(distance=distance([at for at, _, _ in mapped], truth), covered=float(WEIGHTS @ covers))
 
 
 def one_brier(name: str, seed: int) -> bool:
     """Return whether the calibrated Brier score of fresh signals is at most the raw one, with a map of 200 stories."""
     rng, truth = np.random.default_rng([seed, 7]), TRUTHS[name]
-    found = fit_map(_samples(*draw(rng, truth, BRIER_STORIES)), BEGIN + timedelta(days=30), false_share=None)
+    fitted = fit_map(_samples(*draw(rng, truth, BRIER_STORIES)), BEGIN + timedelta(days=30), false_share=None)
     confidences, outcomes = draw(rng, truth, BRIER_FRESH)
-    at = {c: _calibrated(found, c)[0] for c in set(confidences)}
+    at = {c: _calibrated(fitted, c)[0] for c in set(confidences)}
     gained = [(c - y) ** 2 - (at[c] - y) ** 2 for c, y in zip(confidences, outcomes, strict=True)]
     return sum(gained) >= 0.0
 
@@ -155,7 +155,7 @@ def one_log(seed: int) -> LogResult:
         calibrated=float(np.mean(better)),
         covered=float(np.mean(covered)),
         signals=len(raw),
-        first_day=next(n for n, one in enumerate(maps) if one.curves),
+        first_day=next(n for n, fitted in enumerate(maps) if fitted.curves),
         maps=cut + 1,
         changed=cut + 1 - same,
     )
@@ -164,7 +164,7 @@ def one_log(seed: int) -> LogResult:
 def simulated_log(seed: int, days: int = LOG_DAYS) -> list[Sample]:
     """Return the log's samples. One story in five has a second case; a false claim is denied within two days."""
     rng = np.random.default_rng([seed, 13])
-    found = []
+    samples = []
     for n in range(days * STORIES_A_DAY):
         decided_at = BEGIN + timedelta(days=n // STORIES_A_DAY, seconds=int(rng.integers(86_400)))
         for _ in range(1 + int(rng.random() < 0.2)):
@@ -172,9 +172,9 @@ def simulated_log(seed: int, days: int = LOG_DAYS) -> list[Sample]:
             stood = int(rng.random() < claims(confidence))
             late = STANDS_FOR if stood else timedelta(seconds=int(rng.integers(2 * 86_400)))
             each = ((HOUR, hit, timedelta(seconds=HOUR_S)), (STOOD, stood, late))
-            found += [_sample(target, n, confidence, y, decided_at, decided_at + after) for target, y, after in each]
+            samples += [_sample(target, n, confidence, y, decided_at, decided_at + after) for target, y, after in each]
             decided_at = min(decided_at + timedelta(minutes=30), BEGIN + timedelta(days=days, seconds=-1))
-    return found
+    return samples
 
 
 def maps_of(log: Sequence[Sample], days: int) -> list[CalibrationMap]:
@@ -200,10 +200,10 @@ def _sample(target: str, story: int, confidence: float, y: int, decided_at: date
 
 
 def _calibrated(calibration: CalibrationMap, confidence: float) -> tuple[float, float, float]:
-    found = calibrated(calibration, confidence=confidence, event_type="hack", language="en", horizon_s=HOUR_S)
-    if found is None:
+    mapped = calibrated(calibration, confidence=confidence, event_type="hack", language="en", horizon_s=HOUR_S)
+    if mapped is None:
         raise ValueError("this map has no curve of 1 h: fit it on at least 50 stories")
-    return found[0], found[1].low, found[1].high
+    return mapped[0], mapped[1].low, mapped[1].high
 
 
 async def calibration(repetitions: int = REPETITIONS) -> list[Figure]:
@@ -220,27 +220,27 @@ def _distances(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
         raw = 1_000 * distance(CONFIDENCES, truth)
         for stories in (20, 50, 200, 1_000):
             seeds = range(repetitions)
-            found = list(pool.map(one_fit, [name] * repetitions, [stories] * repetitions, seeds, chunksize=16))
-            value = 1_000 * float(np.mean([one.distance for one in found]))
+            fits = list(pool.map(one_fit, [name] * repetitions, [stories] * repetitions, seeds, chunksize=16))
+            value = 1_000 * float(np.mean([fit.distance for fit in fits]))
             figures.append(
                 Figure(name=f"squared distance to the truth x 1,000: {name}, {stories:,} stories", value=value, unit="",
                        target=targets.get(name, {}).get(stories, ""), baseline=f"raw {raw:.1f}; {repetitions} repetitions")
             )  # fmt: skip
             if stories >= 50:
-                share = float(np.mean([one.covered for one in found]))
+                share = float(np.mean([fit.covered for fit in fits]))
                 figures.append(
                     Figure(name=f"95 % interval covers the truth: {name}, {stories:,} stories", value=share, unit="share",
                            target="" if truth is in_steps else "0.93-0.98", baseline=f"{repetitions} repetitions")
                 )  # fmt: skip
     stories, same = 200, [SHARED] * repetitions
-    found = list(
+    fits = list(
         pool.map(
             one_fit, ["overconfident"] * repetitions, [stories] * repetitions, range(repetitions), same, chunksize=16
         )
     )
     figures.append(
         Figure(name=f"95 % interval covers the truth: overconfident, {stories} stories, {SHARING} a day share {SHARED:.0%}",
-               value=float(np.mean([one.covered for one in found])), unit="share", target="", baseline=f"{repetitions} repetitions")
+               value=float(np.mean([fit.covered for fit in fits])), unit="share", target="", baseline=f"{repetitions} repetitions")
     )  # fmt: skip
     return figures
 
@@ -257,29 +257,29 @@ def _briers(pool: ProcessPoolExecutor, _repetitions: int) -> list[Figure]:
 
 
 def _logs(pool: ProcessPoolExecutor, _repetitions: int) -> list[Figure]:
-    found = list(pool.map(one_log, range(LOGS)))
-    days = [one.first_day for one in found]
-    raw, better = (float(np.mean([getattr(one, name) for one in found])) for name in ("raw", "calibrated"))
+    logs = list(pool.map(one_log, range(LOGS)))
+    days = [log.first_day for log in logs]
+    raw, better = (float(np.mean([getattr(log, name) for log in logs])) for name in ("raw", "calibrated"))
     of = f"{LOGS} logs of {LOG_DAYS} days, {STORIES_A_DAY} stories each, a map a day"
     return [
         Figure(name="day by day: Brier of the calibrated confidence", value=better, unit="share", target="< raw", ratio=better / raw,
                baseline=f"raw {raw:.3f}; {of}"),
-        Figure(name="day by day: calibrated Brier <= raw", value=sum(one.calibrated <= one.raw for one in found), unit="logs",
+        Figure(name="day by day: calibrated Brier <= raw", value=sum(log.calibrated <= log.raw for log in logs), unit="logs",
                target=f">= {LOGS - 1}", baseline=of),
-        Figure(name="day by day: 95 % interval covers the truth", value=float(np.mean([one.covered for one in found])),
-               unit="share", target="0.93-0.98", baseline=f"{sum(one.signals for one in found):,} signals; {of}"),
+        Figure(name="day by day: 95 % interval covers the truth", value=float(np.mean([log.covered for log in logs])),
+               unit="share", target="0.93-0.98", baseline=f"{sum(log.signals for log in logs):,} signals; {of}"),
         Figure(name="day by day: first day with a curve", value=float(np.mean(days)), unit="days", target="",
                baseline=f"from {min(days)} to {max(days)}; a curve needs 50 stories"),
-        Figure(name="day by day: maps that outcomes known later change", value=sum(one.changed for one in found), unit="maps",
-               target="0", baseline=f"{sum(one.maps for one in found):,} maps compared byte for byte"),
+        Figure(name="day by day: maps that outcomes known later change", value=sum(log.changed for log in logs), unit="maps",
+               target="0", baseline=f"{sum(log.maps for log in logs):,} maps compared byte for byte"),
     ]  # fmt: skip
 
 
 def _rules(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
     figures = []
     for stories in (100, 400):
-        found = list(pool.map(one_rule, [stories] * repetitions, range(repetitions), chunksize=16))
-        kept, sold = sum(held for held, _ in found) / repetitions, float(np.mean([share for _, share in found]))
+        rules = list(pool.map(one_rule, [stories] * repetitions, range(repetitions), chunksize=16))
+        kept, sold = sum(held for held, _ in rules) / repetitions, float(np.mean([share for _, share in rules]))
         figures.append(
             Figure(name=f"selling rule keeps a false share of {FALSE_SHARE:.0%}: {stories} stories", value=kept, unit="share",
                    target=">= 0.90", baseline=f"sells {sold:.0%} of the signals; {repetitions} repetitions")
@@ -292,8 +292,8 @@ def _floors() -> list[Figure]:
     tenth = np.minimum(9, np.floor(CONFIDENCES * 10 + 1e-9)).astype(int)
     for cases in (100, 1_000):
         weights = np.array([WEIGHTS[tenth == n].sum() for n in range(10)])
-        said = [float(WEIGHTS[tenth == n] @ CONFIDENCES[tenth == n] / weights[n]) for n in range(10)]
-        floor = noise_floor(list(zip(np.rint(weights * cases).astype(int).tolist(), said, strict=True)))
+        stated = [float(WEIGHTS[tenth == n] @ CONFIDENCES[tenth == n] / weights[n]) for n in range(10)]
+        floor = noise_floor(list(zip(np.rint(weights * cases).astype(int).tolist(), stated, strict=True)))
         figures.append(
             Figure(name=f"noise floor of the ECE: {cases:,} cases", value=floor, unit="share", target="",
                    baseline="95th percentile of a perfect forecaster")

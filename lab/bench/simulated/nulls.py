@@ -80,8 +80,8 @@ def _inputs(rng: np.random.Generator, world: World, made: Made) -> tuple[list[Ru
     priced = [(n, name) for n, name in enumerate(names) if made.cases.priced[n]]
     moved = {
         (name, "BTC", horizon): values[n]
-        for horizon, found in made.cases.returns.items()
-        for values in (found.tolist(),)
+        for horizon, returns in made.cases.returns.items()
+        for values in (returns.tolist(),)
         for n, name in priced
     }
     if made.penny is not None:
@@ -105,7 +105,7 @@ def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: 
     own, at = cases.own.tolist(), cases.at.tolist()
     verdicts = np.where(made.sides[side] == 0, "unconfirmed", "confirmed").tolist()
     if made.judged:
-        verdicts, confidence = (found.tolist() for found in made.judged[side])
+        verdicts, confidence = (column.tolist() for column in made.judged[side])
     for n, name in enumerate(names):
         spent = Decimal(f"{cost[n]:.7f}")
         acts, missed = int(made.sides[side][n]), bool(made.missed[side][n])
@@ -170,14 +170,14 @@ WATCHED: dict[str, tuple[World, Callable[[np.random.Generator, World], Made], st
 def one_null(name: str, seed: int) -> Verdicts:
     """Return the differences that one comparison reported in a null."""
     world, make = NULLS[name]
-    found = _compared(world, make, seed)
-    called = [m for m in found.metrics if m.verdict in ("better", "worse", "higher", "lower")]
+    comparison = _compared(world, make, seed)
+    called = [m for m in comparison.metrics if m.verdict in ("better", "worse", "higher", "lower")]
     return Verdicts(
         primary=any(m.role == "primary" for m in called),
         secondary=any(m.role == "secondary" for m in called),
-        segments=any(one.differs for one in found.segments),
-        untested=found.primary.p is None,
-        silent=all(m.p is None for m in found.metrics),
+        segments=any(dimension.differs for dimension in comparison.segments),
+        untested=comparison.primary.p is None,
+        silent=all(m.p is None for m in comparison.metrics),
     )
 
 
@@ -197,9 +197,9 @@ def one_watched(
         known = [
             msgspec.structs.replace(run, rows=[row for row in run.rows if at[row.case_id] < end_s]) for run in runs
         ]
-        found = differences_of(known[0], known[1], returns, received, chosen)
-        found = msgspec.structs.replace(found, open_from=end_s // chosen.block_s)
-        seen = watch_result("b", watch, chosen, found)
+        differences = differences_of(known[0], known[1], returns, received, chosen)
+        differences = msgspec.structs.replace(differences, open_from=end_s // chosen.block_s)
+        seen = watch_result("b", watch, chosen, differences)
         if seen.verdict in says or (chosen.better == "neither" and seen.decided_at is not None):
             return True
     return False
@@ -208,19 +208,21 @@ def one_watched(
 def one_power(name: str, seed: int) -> bool:
     """Return whether one comparison detected the real difference."""
     world, make = POWER[name]
-    found = _compared(world, make, seed)
+    comparison = _compared(world, make, seed)
     if make is filtered:
-        return found.primary.verdict == "better"
+        return comparison.primary.verdict == "better"
     if make is late:
-        return any(m.verdict == "worse" for m in found.metrics if m.metric in ("delay", "profit_delayed"))
-    kinds = next((one for one in found.segments if one.name == "source"), None)
-    return kinds is not None and kinds.differs and {"better", "worse"} <= {one.verdict for one in kinds.segments}
+        return any(m.verdict == "worse" for m in comparison.metrics if m.metric in ("delay", "profit_delayed"))
+    kinds = next((segment for segment in comparison.segments if segment.name == "source"), None)
+    return (
+        kinds is not None and kinds.differs and {"better", "worse"} <= {segment.verdict for segment in kinds.segments}
+    )
 
 
 def one_gate(make: Callable[[np.random.Generator, World], Made], seed: int) -> int:
     """Return the exit status of a gate without options."""
-    found = _compared(MIXED, make, seed)
-    return gate_status(found, {})[0]
+    comparison = _compared(MIXED, make, seed)
+    return gate_status(comparison, {})[0]
 
 
 def one_crash(seed: int) -> bool:
@@ -256,21 +258,21 @@ def _false_alarms(pool: ProcessPoolExecutor, repetitions: int) -> list[Figure]:
     figures = []
     for number, name in enumerate(NULLS):
         seeds = range(1_000_000 * (number + 1), 1_000_000 * (number + 1) + repetitions)
-        found = list(pool.map(partial(one_null, name), seeds, chunksize=8))
+        results = list(pool.map(partial(one_null, name), seeds, chunksize=8))
         shares = {
-            kind: sum(getattr(one, kind) for one in found) / repetitions
+            kind: sum(getattr(result, kind) for result in results) / repetitions
             for kind in ("primary", "secondary", "segments")
         }
-        untested = sum(one.untested for one in found) / repetitions
+        untested = sum(result.untested for result in results) / repetitions
         if NULLS[name] == (MIXED, null):
             figures.append(
                 Figure(name=f"power: the primary metric can be tested, {name}, three in ten beyond 24 h",
                        value=1.0 - untested, unit="share", target=">= 0.95", baseline=f"{repetitions} repetitions")
             )  # fmt: skip
-        told = f"primary {shares['primary']:.1%}, any secondary {shares['secondary']:.1%}"
+        alarm_shares = f"primary {shares['primary']:.1%}, any secondary {shares['secondary']:.1%}"
         figures.append(
             Figure(name=f"false alarms: {name}", value=max(shares["primary"], shares["secondary"]), unit="share", target="<= 0.06",
-                   baseline=f"{told}; {repetitions} repetitions" + (f", {untested:.0%} untested" if untested else ""))
+                   baseline=f"{alarm_shares}; {repetitions} repetitions" + (f", {untested:.0%} untested" if untested else ""))
         )  # fmt: skip
         figures.append(
             Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",

@@ -41,7 +41,7 @@ async def commands(repetitions: int = 5) -> list[Figure]:
 def _measured(directory: Path, repetitions: int) -> list[Figure]:
     program = ("-m", "newsproof", "--data-dir", str(directory))
     first, *_ = _output(*program, "cases", "--json").splitlines()
-    of = {name: [one.replace("+", " ") for one in name.split()] for name in READING}
+    of = {name: [word.replace("+", " ") for word in name.split()] for name in READING}
     of["case show"] += [json.loads(first)["case_id"]]
     spent: dict[str, list[float]] = {name: [] for name in READING}
     base = []

@@ -140,12 +140,12 @@ async def _write(writer: _Writer, topics: Topics, template: _Template, number: i
     for value, headers in template.events:
         cause, head = head, event_id(LIVE_RUN, case, head)
         more = [("ce_causationid", cause.encode())] if cause else [(TEXT_HASH_HEADER, of_text.encode())]
-        said = [*headers, ("ce_id", head.encode()), ("ce_subject", key), *more]
-        await writer.append(topics.cases, partition, key, _filled(value, own), said)
+        record_headers = [*headers, ("ce_id", head.encode()), ("ce_subject", key), *more]
+        await writer.append(topics.cases, partition, key, _filled(value, own), record_headers)
         ends[partition] += 1
-    said = _signal_headers(signal, head, topics.cases, partition, ends[partition] - 1)
+    record_headers = _signal_headers(signal, head, topics.cases, partition, ends[partition] - 1)
     to = partition_of(signal, len(ends))
-    await writer.append(topics.signals, to, signal.encode(), _filled(template.signal, own), said)
+    await writer.append(topics.signals, to, signal.encode(), _filled(template.signal, own), record_headers)
     for call in range(CALLS_A_CASE):
         id = b"%016x-%09d" % (number % 7, number * CALLS_A_CASE + call)
         for value in _CALLS:
@@ -153,8 +153,8 @@ async def _write(writer: _Writer, topics: Topics, template: _Template, number: i
 
 
 def _filled(value: bytes, own: list[tuple[bytes, bytes]]) -> bytes:
-    for placeholder, said in own:
-        value = value.replace(placeholder, said)
+    for placeholder, text in own:
+        value = value.replace(placeholder, text)
     return value
 
 
@@ -206,7 +206,7 @@ _CALLS = tuple(
 
 
 def _signal_headers(signal: str, cause: str, journal: str, partition: int, offset: int) -> list[Header]:
-    said = {
+    headers = {
         "ce_specversion": "1.0",
         "content-type": "application/json",
         "ce_id": uuid5("signal-revision", signal, "1"),
@@ -220,4 +220,4 @@ def _signal_headers(signal: str, cause: str, journal: str, partition: int, offse
         OFFSET: str(offset),
         REVISION: "1",
     }
-    return [(name, value.encode()) for name, value in said.items()]
+    return [(name, value.encode()) for name, value in headers.items()]

@@ -58,8 +58,8 @@ async def start(cases: int = CASES) -> list[Figure]:
         figures += _figures(f"after {size:,} cases", again) + _figures(f"first start after {size:,} cases", first)
     if len(of_size) > 1:
         few, many = min(of_size), max(of_size)
-        for name, one in (("restart", 1), ("first start", 0)):
-            figures += _slopes(name, of_size[few][one], of_size[many][one], PER / (many - few), restart=one == 1)
+        for name, kind in (("restart", 1), ("first start", 0)):
+            figures += _slopes(name, of_size[few][kind], of_size[many][kind], PER / (many - few), restart=kind == 1)
     last = of_size[max(of_size)][1]
     return [
         *figures,
@@ -69,14 +69,24 @@ async def start(cases: int = CASES) -> list[Figure]:
     ]
 
 
-def _figures(name: str, one: Start) -> list[Figure]:
+def _figures(name: str, measured_start: Start) -> list[Figure]:
     return [
-        Figure(name=f"start: {name}, ready", value=one.ready_s, unit="s", target="-"),
-        Figure(name=f"start: {name}, processor time until then", value=one.ready_cpu_s, unit="s", target="-"),
-        Figure(name=f"start: {name}, processor time until all is read", value=one.settled_cpu_s, unit="s", target="-"),
-        Figure(name=f"start: {name}, memory then", value=one.mib, unit="MiB", target="-"),
+        Figure(name=f"start: {name}, ready", value=measured_start.ready_s, unit="s", target="-"),
         Figure(
-            name=f"start: {name}, longest stall of the loop, at most", value=one.stall_ms, unit="ms", target="<= 50"
+            name=f"start: {name}, processor time until then", value=measured_start.ready_cpu_s, unit="s", target="-"
+        ),
+        Figure(
+            name=f"start: {name}, processor time until all is read",
+            value=measured_start.settled_cpu_s,
+            unit="s",
+            target="-",
+        ),
+        Figure(name=f"start: {name}, memory then", value=measured_start.mib, unit="MiB", target="-"),
+        Figure(
+            name=f"start: {name}, longest stall of the loop, at most",
+            value=measured_start.stall_ms,
+            unit="ms",
+            target="<= 50",
         ),
     ]
 
@@ -98,8 +108,8 @@ async def _starts(cases: int) -> tuple[Start, Start]:
             # No case is open, so ClickHouse is not used.
             update={"metrics_port": 0, "clickhouse_url": "http://127.0.0.1:9", "topic_partitions": PARTITIONS}
         )
-        async with servers(settings, clickhouse=False, prepare={"kafka": prepare_topics}) as found:
-            at = found.applied_to(settings)
+        async with servers(settings, clickhouse=False, prepare={"kafka": prepare_topics}) as running:
+            at = running.applied_to(settings)
             listener_key(at)
             began = time.perf_counter()
             records = await fill(address_of(at), topics_of(at), cases, partitions=PARTITIONS)
@@ -147,17 +157,19 @@ def _cpu_s(process: psutil.Process) -> float:
 
 def _is_ready(directory: Path) -> bool:
     try:
-        with urlopen(f"{targets_in(directory)[0].url}/readyz") as said:
-            return bool(said.status == 200)
+        with urlopen(f"{targets_in(directory)[0].url}/readyz") as response:
+            return bool(response.status == 200)
     except (IndexError, URLError, ConnectionError):
         return False
 
 
 def _stall_ms(directory: Path) -> float:
     """Return the upper bound of the highest non-empty bucket of the stalls."""
-    with urlopen(f"{targets_in(directory)[0].url}/metrics") as said:
+    with urlopen(f"{targets_in(directory)[0].url}/metrics") as response:
         lines = [
-            line for line in said.read().decode().splitlines() if line.startswith("newsproof_loop_stall_seconds_bucket")
+            line
+            for line in response.read().decode().splitlines()
+            if line.startswith("newsproof_loop_stall_seconds_bucket")
         ]
     counts = [(line.split('le="')[1].split('"')[0], float(line.rpartition(" ")[2])) for line in lines]
     return next(float(bound) * 1000 for bound, count in counts if count == counts[-1][1])

@@ -157,19 +157,19 @@ async def check_bot(settings: Settings, name: str) -> dict[str, Any]:
         ConfigError: the definition or the destination is wrong. TransientError: the destination does not respond.
     """
     bot = bot_of(settings, name)
-    found: dict[str, Any] = {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": None}
+    checked: dict[str, Any] = {"bot": name, "kind": bot.kind, "mode": bot.mode, "ready": True, "open_at_far_side": None}
     if KINDS[bot.kind].messages is not None:
         channel = message_adapter(bot, settings)
         try:
             await channel.check()
         finally:
             await channel.close()
-        return found
+        return checked
     adapter = order_adapter(bot, settings)
     try:
         await adapter.check()
         positions = await adapter.positions()
     finally:
         await adapter.close()
-    open_there = None if positions is None else sum(one.is_open for one in positions.values())
-    return found | {"open_at_far_side": open_there}
+    open_there = None if positions is None else sum(position.is_open for position in positions.values())
+    return checked | {"open_at_far_side": open_there}

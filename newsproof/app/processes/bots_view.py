@@ -77,8 +77,8 @@ class DeliveryBook:
         return self._book
 
     def _take(self, record: Any) -> None:
-        if (said := known(record.value)) is not None:  # the bots log others
-            self._book.fold(int(append_ms(record)), said)
+        if (change := known(record.value)) is not None:  # the bots log others
+            self._book.fold(int(append_ms(record)), change)
 
 
 async def read_book(address: KafkaAddress, topics: Topics, bot: str | None = None) -> Book:
@@ -98,7 +98,7 @@ class DesiredPositions:
         """Return by name the fold of each bot that trades, up to the present end. A changed definition is folded anew."""
         await self._records.read(self._take)
         now = utc_now()
-        for id in [id for id, (one, _) in self._latest.items() if one.valid_until <= now]:
+        for id in [id for id, (signal, _) in self._latest.items() if signal.valid_until <= now]:
             del self._latest[id]
         trading = {name: bot for name, bot in bots.items() if bot.kind != "notify"}
         folds = {}
@@ -156,14 +156,14 @@ class MarkPrices:
             self._made[source] = self._sources[source]()
         try:
             async with asyncio.timeout(MARK_WITHIN_S):
-                found = await self._made[source].mark(instrument, utc_now(), buys=side == "short")
+                mark = await self._made[source].mark(instrument, utc_now(), buys=side == "short")
         except TimeoutError:
-            found = f"no price came within {MARK_WITHIN_S:g} s"
-        self._known[key] = time.monotonic(), found
+            mark = f"no price came within {MARK_WITHIN_S:g} s"
+        self._known[key] = time.monotonic(), mark
 
     async def close(self) -> None:
-        for one in self._made.values():
-            await one.close()
+        for prices in self._made.values():
+            await prices.close()
 
 
 class BotsReader:
@@ -214,8 +214,10 @@ async def items_of(
     made = []
     for name in names_of(bots, book):
         bot = bots.get(name)
-        own = [one for one in book.deliveries.values() if one.planned.bot == name]
-        on_paper = [(one.instrument, one.side) for one in paper_book(_records(own), name) if one.exited_at is None]
+        own = [delivery for delivery in book.deliveries.values() if delivery.planned.bot == name]
+        on_paper = [
+            (trade.instrument, trade.side) for trade in paper_book(_records(own), name) if trade.exited_at is None
+        ]
         marks = {} if bot is None else await marks_of(bot, on_paper)
         made.append(_item(name, bot, processes.get(f"bot-{name}"), book, own, desired.get(name), marks))
     return made
@@ -223,7 +225,7 @@ async def items_of(
 
 def names_of(bots: Mapping[str, BotDefinition], book: Book) -> list[str]:
     """Return the defined bots, then others with deliveries."""
-    return list(dict.fromkeys([*bots, *sorted({one.planned.bot for one in book.deliveries.values()})]))
+    return list(dict.fromkeys([*bots, *sorted({delivery.planned.bot for delivery in book.deliveries.values()})]))
 
 
 def _item(
@@ -237,7 +239,7 @@ def _item(
 ) -> dict[str, Any]:
     prices = {instrument: mark.price for (instrument, _), mark in marks.items() if isinstance(mark, Mark)}
     trades = paper_book(_records(own), name, prices)
-    positions = [one for one in book.positions() if one.planned.bot == name]
+    positions = [delivery for delivery in book.positions() if delivery.planned.bot == name]
     halt, now = book.halt_of(name), utc_now()
     now_ms = epoch_ms(now)
     return {
@@ -247,10 +249,12 @@ def _item(
         "mode": own[-1].planned.mode if bot is None else bot.mode,
         "process": process,
         "open": len(positions),
-        "pending_exits": sum(one.planned.bot == name for one in book.pending_exits()),
+        "pending_exits": sum(delivery.planned.bot == name for delivery in book.pending_exits()),
         "entries_today": sum(
-            one.planned.intent == "enter" and one.may_be_open and one.attempted_ms >= now_ms - now_ms % DAY_MS
-            for one in own
+            delivery.planned.intent == "enter"
+            and delivery.may_be_open
+            and delivery.attempted_ms >= now_ms - now_ms % DAY_MS
+            for delivery in own
         ),
         "halted_by": None if halt is None else halt.by,
         "halt_exits": halt is not None and halt.exit,
@@ -258,8 +262,10 @@ def _item(
         "desired": None
         if signals is None
         else _desired(signals, own, positions, now, closing=bool(halt and halt.exit)),
-        "positions": [_position(one, book, {trade.entry: trade for trade in trades}, marks) for one in positions],
-        "deliveries": [_delivery(one) for one in sorted(own, key=_changed_ms)[: -SHOWN - 1 : -1]],
+        "positions": [
+            _position(delivery, book, {trade.entry: trade for trade in trades}, marks) for delivery in positions
+        ],
+        "deliveries": [_delivery(delivery) for delivery in sorted(own, key=_changed_ms)[: -SHOWN - 1 : -1]],
         "paper": _paper(trades) if trades else None,
     }
 
@@ -268,13 +274,17 @@ def _desired(
     signals: Signals, own: list[Delivery], positions: list[Delivery], now: datetime, *, closing: bool
 ) -> list[dict[str, Any]]:
     """Return the positions that live signals ask for. ``closing``: a halt closes all positions, so nothing is desired."""
-    held = {(one.planned.instrument, one.planned.side) for one in positions}
-    refused = {one.planned.signal_id: one for one in own if one.planned.intent == "enter" and one.settled is not None}
-    found = []
+    held = {(delivery.planned.instrument, delivery.planned.side) for delivery in positions}
+    refused = {
+        delivery.planned.signal_id: delivery
+        for delivery in own
+        if delivery.planned.intent == "enter" and delivery.settled is not None
+    }
+    rows = []
     for instrument, wanted in sorted(({} if closing else signals.desired(now)).items()):
         signal = wanted.signal
         last = None if signal is None else refused.get(signal.signal_id)
-        found.append({
+        rows.append({
             "instrument": instrument,
             "side": wanted.side,
             "why": wanted.reason,
@@ -285,32 +295,32 @@ def _desired(
             "state": None if last is None else last.state,
             "reason": "" if last is None or last.settled is None else last.settled.reason,
         })  # fmt: skip
-    return found
+    return rows
 
 
 def _paper(trades: list[PaperTrade]) -> dict[str, Any]:
-    closed = [one for one in trades if one.exited_at is not None]
-    opened = [one.profit for one in trades if one.exited_at is None]
+    closed = [trade for trade in trades if trade.exited_at is not None]
+    opened = [trade.profit for trade in trades if trade.exited_at is None]
     return {
         "closed": len(closed),
-        "profit": sum(one.profit or 0.0 for one in closed),
+        "profit": sum(trade.profit or 0.0 for trade in closed),
         "open": len(opened),
-        "open_profit": None if None in opened else sum(one or 0.0 for one in opened),
+        "open_profit": None if None in opened else sum(profit or 0.0 for profit in opened),
         "trades": trades[: -SHOWN - 1 : -1],
     }
 
 
 def _records(deliveries: list[Delivery]) -> Iterator[DeliveryRecord]:
-    for one in deliveries:
-        yield one.planned
-        if one.settled is not None:
-            yield one.settled
+    for delivery in deliveries:
+        yield delivery.planned
+        if delivery.settled is not None:
+            yield delivery.settled
 
 
 def halts_of(book: Book, bot: str | None) -> list[dict[str, Any]]:
     """Return the halt of this bot alone; of None, that of all bots. A list, since there may be none."""
-    found = book.halts.get(bot)
-    return [] if found is None else [{"by": found.by, "exit": found.exit, "at": _at(book.halted_ms[bot])}]
+    halt = book.halts.get(bot)
+    return [] if halt is None else [{"by": halt.by, "exit": halt.exit, "at": _at(book.halted_ms[bot])}]
 
 
 def _position(entry: Delivery, book: Book, trades: Mapping[str, PaperTrade], marks: Marks) -> dict[str, Any]:
@@ -335,25 +345,25 @@ def _position(entry: Delivery, book: Book, trades: Mapping[str, PaperTrade], mar
     }
 
 
-def _delivery(one: Delivery) -> dict[str, Any]:
-    return _of_planned(one) | {
-        "intent": one.planned.intent,
-        "why": one.planned.reason,
-        "state": one.state,
-        "reason": "" if one.settled is None else one.settled.reason,
-        "price": None if one.settled is None else one.settled.price,
-        "attempts": one.n,
-        "at": _at(_changed_ms(one)),
+def _delivery(delivery: Delivery) -> dict[str, Any]:
+    return _of_planned(delivery) | {
+        "intent": delivery.planned.intent,
+        "why": delivery.planned.reason,
+        "state": delivery.state,
+        "reason": "" if delivery.settled is None else delivery.settled.reason,
+        "price": None if delivery.settled is None else delivery.settled.price,
+        "attempts": delivery.n,
+        "at": _at(_changed_ms(delivery)),
     }
 
 
-def _of_planned(one: Delivery) -> dict[str, Any]:
+def _of_planned(delivery: Delivery) -> dict[str, Any]:
     names = ("id", "adapter", "mode", "instrument", "asset", "side", "signal_id", "revision")
-    return {name: getattr(one.planned, name) for name in names}
+    return {name: getattr(delivery.planned, name) for name in names}
 
 
-def _changed_ms(one: Delivery) -> int:
-    return max(one.planned_ms, one.attempted_ms, one.settled_ms)
+def _changed_ms(delivery: Delivery) -> int:
+    return max(delivery.planned_ms, delivery.attempted_ms, delivery.settled_ms)
 
 
 def _at(ms: int) -> datetime:

@@ -64,8 +64,8 @@ class CalibratedCases:
             await asyncio.sleep(AGAIN_S)
 
 
-def _differ(one: CalibrationMap | None, other: CalibrationMap | None) -> bool:
+def _differ(newest: CalibrationMap | None, adopted: CalibrationMap | None) -> bool:
     """Return whether two maps say different things. A day without a new outcome makes no new snapshot."""
-    if one is None or other is None:
-        return one is not other
-    return replace(one, as_of=other.as_of) != other
+    if newest is None or adopted is None:
+        return newest is not adopted
+    return replace(newest, as_of=adopted.as_of) != adopted

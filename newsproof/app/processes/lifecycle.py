@@ -42,9 +42,9 @@ async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
         stopped.cancel()
         for (_, end), task in zip(parts, running, strict=True):
             if not task.done():
-                said = task.cancel() if end is None else end()
-                if isinstance(said, Awaitable):
-                    await said
+                ended = task.cancel() if end is None else end()
+                if isinstance(ended, Awaitable):
+                    await ended
             with contextlib.suppress(BaseException):
                 await task
     for task in running:

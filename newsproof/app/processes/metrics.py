@@ -183,25 +183,27 @@ class ListenerMetrics:
 
     def _sources(self, now: datetime) -> Iterator[Metric]:
         of_each = list(self._listener.health.items())
-        states = {name: one.state for name, one in of_each}
-        cursors = {name: one for name, one in list(self._listener.cursors.items()) if name in states}
-        states |= {name: one.state_at(now) for name, one in cursors.items() if states[name] == "ok"}
-        in_state = {(name, one): state == one for name, state in states.items() for one in SOURCE_STATES}
+        states = {name: health.state for name, health in of_each}
+        cursors = {name: cursor for name, cursor in list(self._listener.cursors.items()) if name in states}
+        states |= {name: cursor.state_at(now) for name, cursor in cursors.items() if states[name] == "ok"}
+        in_state = {
+            (name, known_state): state == known_state for name, state in states.items() for known_state in SOURCE_STATES
+        }
         yield gauge(
             "newsproof_listener_source_state", "1 for the state that a source is in", ("source", "state"), in_state
         )
-        failures = {(name, one.reason): one.failures for name, one in of_each if one.reason}
+        failures = {(name, health.reason): health.failures for name, health in of_each if health.reason}
         text = "Consecutive failed polls, by the last reason; see docs/sources.md"
         yield gauge("newsproof_listener_source_failures", text, ("source", "reason"), failures)
-        silent = {name: (now - one.last_success).total_seconds() for name, one in of_each if one.last_success}
+        silent = {name: (now - health.last_success).total_seconds() for name, health in of_each if health.last_success}
         yield gauge("newsproof_listener_silent_seconds", "Time since a source's last response", ("source",), silent)
-        lags = {(name, q): one.lag_s(q) for name, one in cursors.items() for q in (0.5, 0.95)}
+        lags = {(name, q): cursor.lag_s(q) for name, cursor in cursors.items() for q in (0.5, 0.95)}
         lag = {(name, str(q)): seconds for (name, q), seconds in lags.items() if seconds is not None}
         text = "From publication, by the publisher's clock, to receipt"
         yield gauge("newsproof_listener_lag_seconds", text, ("source", "quantile"), lag)
-        skew = {name: one.skew_s for name, one in of_each if one.skew_s is not None}
+        skew = {name: health.skew_s for name, health in of_each if health.skew_s is not None}
         yield gauge("newsproof_listener_skew_seconds", "Lead of a publisher's clock over ours", ("source",), skew)
-        items = {(name, of): count for name, one in of_each for of, count in list(one.counts.items())}
+        items = {(name, of): count for name, health in of_each for of, count in list(health.counts.items())}
         yield counter("newsproof_listener_items", "Items by outcome", ("source", "outcome"), items)
 
 

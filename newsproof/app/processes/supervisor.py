@@ -93,8 +93,8 @@ class Service:
         begins = [number for number, line in enumerate(lines) if line.startswith(SAYS)]
         if not begins:
             return (lines or ["it logged nothing"])[-1]
-        said = takewhile(lambda line: not line.startswith("{"), lines[begins[-1] :])  # an error of several settings
-        return " ".join(line.strip() for line in said).removeprefix(SAYS)
+        words = takewhile(lambda line: not line.startswith("{"), lines[begins[-1] :])  # an error of several settings
+        return " ".join(line.strip() for line in words).removeprefix(SAYS)
 
     async def stop(self) -> None:
         """Shut it down cleanly."""
@@ -104,9 +104,9 @@ class Service:
 class Pipeline:
     """A running installation. ``settings`` hold the addresses in use."""
 
-    def __init__(self, settings: Settings, found: Servers, services: list[Service], say: Say) -> None:
+    def __init__(self, settings: Settings, running: Servers, services: list[Service], say: Say) -> None:
         self.settings = settings
-        self.servers = found
+        self.servers = running
         self.services = services
         self._say = say
 
@@ -117,7 +117,7 @@ class Pipeline:
             ConfigError: a child ended with a configuration error.
         """
         kept: list[KeptServer | Service] = [*self.servers.kept, *self.services]
-        tasks = [asyncio.create_task(one.keep(self._say), name=one.name) for one in kept]
+        tasks = [asyncio.create_task(kept_server.keep(self._say), name=kept_server.name) for kept_server in kept]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -148,22 +148,22 @@ async def pipeline(
     """
     # Each as soon as its server responds: ClickHouse is ready seconds before Kafka.
     prepare: dict[str, Prepare] = {"kafka": prepare_topics, "clickhouse": prepare_tables}
-    async with servers(settings, say=say, phase=phase, prepare=prepare) as found:
-        at = found.applied_to(settings)
+    async with servers(settings, say=say, phase=phase, prepare=prepare) as running:
+        at = running.applied_to(settings)
         listener_key(at)  # created before any worker looks for it
         phase("topics and tables are ready")
         services = _services(at, workers, page, research=research or page is not None, sources=sources)
-        others = [one for one in services if one.name != "sink"]
+        others = [other for other in services if other.name != "sink"]
         try:
             for service in services:
                 # Workers of an embedded Kafka share this data directory, whose slot files show a taken slot.
-                service.start(take_over=found.embedded_kafka)
-            yield Pipeline(at, found, services, say)
+                service.start(take_over=running.embedded_kafka)
+            yield Pipeline(at, running, services, say)
         finally:
-            phase(f"stopping {', '.join(one.name for one in others)}")
-            await asyncio.gather(*(one.stop() for one in others))
+            phase(f"stopping {', '.join(other.name for other in others)}")
+            await asyncio.gather(*(other.stop() for other in others))
             phase("stopping sink")
-            await asyncio.gather(*(one.stop() for one in services if one not in others))
+            await asyncio.gather(*(other.stop() for other in services if other not in others))
 
 
 @contextlib.asynccontextmanager
@@ -171,7 +171,7 @@ async def alongside(*work: Coroutine[Any, Any, object]) -> AsyncIterator[None]:
     """Run this work during the block. The first that fails ends the block with its error."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
+            tasks = [group.create_task(part) for part in work]
             yield
             for task in tasks:
                 task.cancel()
@@ -198,8 +198,8 @@ async def installation(
         ConfigError, TransientError: as for :func:`pipeline`.
     """
     if settings.kafka_bootstrap_servers or await running_kafka(settings.newsproof_data_dir / "kafka"):
-        async with servers(settings, clickhouse=False) as found:
-            at = found.applied_to(settings)
+        async with servers(settings, clickhouse=False) as running:
+            at = running.applied_to(settings)
             if await members_of(address_of(at), topics_of(at).group(group)):
                 yield at, False
                 return
@@ -275,14 +275,14 @@ def _port(settings: Settings, number: int) -> dict[str, str]:
 
 def environment_of(settings: Settings) -> dict[str, str]:
     """Return all settings as environment variables; unset ones are empty. A mapping becomes one variable per entry."""
-    found: dict[str, str] = {}
+    environment: dict[str, str] = {}
     for name in Settings.model_fields:
         value = getattr(settings, name)
         if isinstance(value, dict):
-            found |= {f"{name}_{entry}".upper(): _as_text(one) for entry, one in value.items()}
+            environment |= {f"{name}_{entry}".upper(): _as_text(entry_value) for entry, entry_value in value.items()}
         else:
-            found[name.upper()] = _as_text(value)
-    return found
+            environment[name.upper()] = _as_text(value)
+    return environment
 
 
 def _as_text(value: object) -> str:

@@ -49,7 +49,7 @@ def write_target(directory: Path, name: str, *, kind: str, address: str, path: s
 
 def targets_in(directory: Path) -> list[Target]:
     """Return the processes in a data directory's files, by name. A file that does not decode is logged and left out."""
-    found = []
+    targets = []
     for file in sorted((directory / FOLDER).glob("*.json")):
         try:
             groups = msgspec.json.decode(file.read_bytes(), type=list[_Group])
@@ -59,5 +59,5 @@ def targets_in(directory: Path) -> list[Target]:
         for group in groups:
             path = group.labels.get("__metrics_path__", "/metrics").removesuffix("/metrics")
             kind = group.labels.get("job", "").removeprefix(_JOB)
-            found += [Target(group.labels.get("instance", at), kind, f"http://{at}{path}") for at in group.targets]
-    return found
+            targets += [Target(group.labels.get("instance", at), kind, f"http://{at}{path}") for at in group.targets]
+    return targets

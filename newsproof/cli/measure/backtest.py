@@ -98,7 +98,7 @@ def run_cases(
 ) -> None:
     """Replay recorded cases with a change.
 
-    RecordedEvent responses are reused. Models are called only for changed requests. No search is repeated.
+    Recorded responses are reused. Models are called only for changed requests. No search is repeated.
     """
     from msgspec.structs import replace
 
@@ -144,16 +144,18 @@ async def _estimate(
         _warn_of_today(plan)
         if reads_no_prompt(log.settings, plan.prompts):
             say(f"Only the estimate is possible: {OFFLINE}.")
-        found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
-        found.can_show = await describe_sample_power(tables, cases, plan.primary or PRIMARY, log.settings.profit_cap)
+        estimated, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+        estimated.can_show = await describe_sample_power(
+            tables, cases, plan.primary or PRIMARY, log.settings.profit_cap
+        )
     if as_json:
-        change = code_change(about.recording, about) if found.cases else None
-        found.code_change = "" if change is None else change.text
-        return json_line(found)
-    _print_estimate(plan, found)
-    if found.cases and (said := code_change_note(about, options=plan.range_options)):
-        advise(said)
-    advise(found.can_show)
+        change = code_change(about.recording, about) if estimated.cases else None
+        estimated.code_change = "" if change is None else change.text
+        return json_line(estimated)
+    _print_estimate(plan, estimated)
+    if estimated.cases and (note := code_change_note(about, options=plan.range_options)):
+        advise(note)
+    advise(estimated.can_show)
 
 
 def _warn_of_today(plan: RunPlan) -> None:
@@ -163,23 +165,23 @@ def _warn_of_today(plan: RunPlan) -> None:
         )
 
 
-def _print_estimate(plan: RunPlan, found: Estimate) -> None:
-    say_result(f"Dry run, no model was called: {plan.label}; {counted(found.cases, 'case')}" + (
+def _print_estimate(plan: RunPlan, estimated: Estimate) -> None:
+    say_result(f"Dry run, no model was called: {plan.label}; {counted(estimated.cases, 'case')}" + (
         f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
-    steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
+    steps = ", ".join(f"{step} {n}" for step, n in estimated.executed_by_step.most_common()) or "none"
     rows = [
-        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"changed model calls: {steps}"),
-        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies in the recording"),
-        ("missed", f"{found.missed}", "–", f"requests without a recorded reply, in {counted(found.missed_cases, 'case')}"),
-        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls after the changed ones, if their replies differ"),
-        ("may miss", f"{found.may_miss}", "–", "searches and pages after the changed ones, if their requests differ"),
+        ("executed", f"{estimated.executed}", f"{money(estimated.cost)} (at most {money(estimated.worst)})", f"changed model calls: {steps}"),
+        ("reused", f"{estimated.reused}", f"{money(estimated.avoided)} avoided", "replies in the recording"),
+        ("missed", f"{estimated.missed}", "–", f"requests without a recorded reply, in {counted(estimated.missed_cases, 'case')}"),
+        ("may follow", f"{estimated.may_follow}", f"up to {money(estimated.may_follow_cost)}", "model calls after the changed ones, if their replies differ"),
+        ("may miss", f"{estimated.may_miss}", "–", "searches and pages after the changed ones, if their requests differ"),
     ]  # fmt: skip
     figures_table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
-    if found.unpriced:
-        say_result(f"{found.unpriced} of the calls have no known price. A run with --max-cost would refuse them.")
-    if found.unreadable or found.open:
+    if estimated.unpriced:
+        say_result(f"{estimated.unpriced} of the calls have no known price. A run with --max-cost would refuse them.")
+    if estimated.unreadable or estimated.open:
         say_result(
-            f"{counted(found.unreadable, 'case')} with an unreadable record and {counted(found.open, 'open case')} are left out."
+            f"{counted(estimated.unreadable, 'case')} with an unreadable record and {counted(estimated.open, 'open case')} are left out."
         )
 
 
@@ -247,10 +249,12 @@ def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
             )
         elif ran.status == "finished":
             option = option_of_log(plan.log)
-            said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
+            explanation = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
             base = "as-it-was" if option else "live"
             if base != plan.run_id:
-                say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
+                say_result(
+                    f"Next: {command_name()} backtest compare {base} {plan.run_id}{explanation if option else ''}"
+                )
     if ran.status != "finished":
         say(
             f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
@@ -281,35 +285,38 @@ def verify(
     from evaluation.replay.verify import verify_log
 
     work = verify_log(of(ctx), sample=sample, file=file, cases=cases, processes=processes, research=research)
-    found = run(work, interrupted=READS_ONLY)
+    result = run(work, interrupted=READS_ONLY)
     if as_json:
         json_line(
-            {name: getattr(found, name) for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")}
+            {
+                name: getattr(result, name)
+                for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")
+            }
         )
     else:
-        show_verified(found)
-    raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
+        show_verified(result)
+    raise typer.Exit(exits.OK if result.clean and result.cases else exits.FINDING)
 
 
-def show_verified(found: VerifyResult) -> None:
-    if found.differences:
+def show_verified(result: VerifyResult) -> None:
+    if result.differences:
         table(
             ("case", "status", "first differs at", "reason"),
-            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
+            [(d.case_id, d.status, d.diverged_at, d.reason) for d in result.differences],
             title="Cases that differ from the recording",
         )
     say_result(
-        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded: {counted(found.calls, 'call')}, "
-        f"{counted(found.misses, 'miss')}, {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} of later information refused."
+        f"{result.identical:,} of {counted(result.cases, 'case')} came out byte for byte as recorded: {counted(result.calls, 'call')}, "
+        f"{counted(result.misses, 'miss')}, {result.seconds:.1f} s; {counted(result.look_ahead, 'piece')} of later information refused."
     )
-    if found.diverged > found.cases - found.identical:
-        say_result(f"In {counted(found.diverged, 'case')} some event before the signal differs from the recording.")
-    if found.other_rules:
+    if result.diverged > result.cases - result.identical:
+        say_result(f"In {counted(result.diverged, 'case')} some event before the signal differs from the recording.")
+    if result.other_rules:
         say_result(
-            f"{counted(found.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
+            f"{counted(result.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
             "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
         )
-    if not found.cases:
+    if not result.cases:
         say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
 
 

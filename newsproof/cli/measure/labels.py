@@ -73,12 +73,12 @@ async def list_sources(
     from evaluation.labels.label_report import sources
 
     async with database(invocation, admin=True) as client:
-        found = await sources(client)
-    if not found and not as_json:
+        label_sources = await sources(client)
+    if not label_sources and not as_json:
         return advise("There are no labels. Import some with `newsproof labels import FILE`.")
     counts = {name: f"said_{name}" for name in ("true", "false", "partly", "unknown")}
     columns: Columns = {"source": "source", "labels": "labels", **counts, "imported (UTC)": ("imported_at", SECOND)}
-    Sheet.of(found, columns).show(as_json=as_json, piped=UNWRAPPED)
+    Sheet.of(label_sources, columns).show(as_json=as_json, piped=UNWRAPPED)
 
 
 @command(group, "remove")
@@ -94,7 +94,7 @@ async def remove_labels(
     from evaluation.labels.label_report import forget, sources
 
     async with database(invocation, admin=True) as client:
-        known = [one.source for one in await sources(client)]
+        known = [source_row.source for source_row in await sources(client)]
         if source not in known:
             raise ConfigError(f"no labels are from {source!r}: the sources are {', '.join(known) or 'none'}")
         say_result(f"{counted(await forget(client, source), 'label')} of {source} deleted.")
@@ -110,8 +110,8 @@ def report(
 
     Reports how often it confirmed false claims or refuted true ones, and how accurate its confidence was.
     """
-    found = run(compare_labels(of(ctx), run_id))
-    json_line(found) if as_json else print_report(found)
+    label_report = run(compare_labels(of(ctx), run_id))
+    json_line(label_report) if as_json else print_report(label_report)
 
 
 class LabelImport(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,42 +139,43 @@ async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown
 
     async with database(invocation, admin=True) as client:
         known = await known_cases(client)
-        ids = {one.case_id for one in known}
+        ids = {case.case_id for case in known}
         # A run of the bundled log has cases whose news, and so whose names, are in no table.
         known += [KnownCase(n.case_id, n.source, n.external_id or "") for n in sample_news() if n.case_id in ids]
-        found = find_cases(file.labels, known)
-        _refuse(file, found, skip_unknown=skip_unknown)
-        replaced = await keep(client, found.cases)
+        matches = find_cases(file.labels, known)
+        _refuse(file, matches, skip_unknown=skip_unknown)
+        replaced = await keep(client, matches.cases)
     return LabelImport(
         file=file.name,
-        labels=dict(sorted(Counter(label.source for label, _ in found.cases).items())),
+        labels=dict(sorted(Counter(label.source for label, _ in matches.cases).items())),
         replaced=replaced,
-        unknown=tuple(label.case for label in found.unknown),
+        unknown=tuple(label.case for label in matches.unknown),
         ignored=file.ignored,
     )
 
 
-def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
+def _refuse(file: LabelFile, matches: Found, *, skip_unknown: bool) -> None:
     """Refuse names of no or several cases, and two labels by one source for one case under different names."""
     wrong = [
-        f"line {one.line}: {one.case!r:.60} matches several cases: {', '.join(ids)}" for one, ids in found.ambiguous
+        f"line {label.line}: {label.case!r:.60} matches several cases: {', '.join(ids)}"
+        for label, ids in matches.ambiguous
     ]
     if not skip_unknown:
-        wrong += [f"line {one.line}: no case has the name {one.case!r:.60}" for one in found.unknown]
+        wrong += [f"line {label.line}: no case has the name {label.case!r:.60}" for label in matches.unknown]
     first: dict[tuple[str, str], int] = {}
-    for label, case_id in found.cases:
+    for label, case_id in matches.cases:
         line = first.setdefault((label.source, case_id), label.line)
         if line != label.line:
             wrong.append(f"line {label.line}: {label.source} labels the same case as line {line}")
     if not wrong:
-        if not found.cases:
+        if not matches.cases:
             raise ConfigError(
-                f"{file.name}: nothing was imported, because none of its {len(found.unknown)} names is that of a case; {_NAMES}"
+                f"{file.name}: nothing was imported, because none of its {len(matches.unknown)} names is that of a case; {_NAMES}"
             )
         return
-    listed = "".join(f"\n  {one}" for one in wrong[:_MAX_LISTED])
+    listed = "".join(f"\n  {line}" for line in wrong[:_MAX_LISTED])
     more = f"\n  … and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
-    leave = ", or skip the others with --skip-unknown" if found.unknown and not skip_unknown else ""
+    leave = ", or skip the others with --skip-unknown" if matches.unknown and not skip_unknown else ""
     raise ConfigError(
         f"{file.name}: nothing was imported, because {len(wrong)} lines do not name exactly one case; {_NAMES}{leave}{listed}{more}"
     )
@@ -213,43 +214,43 @@ def print_import(done: LabelImport) -> None:
         say_result(f"Ignored fields: {', '.join(done.ignored)}")
 
 
-def print_report(found: LabelReport) -> None:
+def print_report(label_report: LabelReport) -> None:
     from evaluation.labels.label_report import TRUTHS
 
-    truths = [truth for truth in TRUTHS if found.by_truth[truth]]
+    truths = [truth for truth in TRUTHS if label_report.by_truth[truth]]
     say_result(
-        f"Labels compared with {found.name}: {found.labelled} of {found.judgements} judgements are of labelled cases."
+        f"Labels compared with {label_report.name}: {label_report.labelled} of {label_report.judgements} judgements are of labelled cases."
     )
-    rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
+    rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in label_report.verdicts.items()]
     table(("verdict", *truths), rows, title="By verdict and label", right=truths)
     shares = (
-        ("confirmed, but false", found.confirmed_that_was_false),
-        ("refuted, but true", found.refuted_that_was_true),
+        ("confirmed, but false", label_report.confirmed_that_was_false),
+        ("refuted, but true", label_report.refuted_that_was_true),
     )
     columns = ("error", "judgements", "of", "stories", "days", "share", "95 % interval")
-    table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
+    table(columns, [(name, *_share_cells(share)) for name, share in shares], right=columns[1:])
     heads = (
         *("signals", "judgements", "stories", "days", "Brier", "95 % interval"),
         *("mean confidence", "were true", "95 % interval"),
     )
-    scores = (("all", found.all), ("buy or sell", found.acted))
-    table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
+    scores = (("all", label_report.all), ("buy or sell", label_report.acted))
+    table(heads, [(name, *_score_cells(score)) for name, score in scores], right=heads[1:])
     say_result(
         "Confidence is about truth. Whether the price moved in the direction of the order is a different question: see `newsproof outcomes`."
     )
 
 
-def _share_cells(one: Share) -> tuple[object, ...]:
-    share, interval = _with_interval(one.share, one.low, one.high, ".1%")
-    return one.count, one.of, one.stories, one.days, share, interval
+def _share_cells(counted_share: Share) -> tuple[object, ...]:
+    share, interval = _with_interval(counted_share.share, counted_share.low, counted_share.high, ".1%")
+    return counted_share.count, counted_share.of, counted_share.stories, counted_share.days, share, interval
 
 
-def _score_cells(one: Score) -> tuple[object, ...]:
-    true = one.was_true
-    sure = None if one.mean_confidence is None else f"{one.mean_confidence:.3f}"
-    brier = _with_interval(one.brier, one.brier_low, one.brier_high, ".3f")
+def _score_cells(score: Score) -> tuple[object, ...]:
+    true = score.was_true
+    sure = None if score.mean_confidence is None else f"{score.mean_confidence:.3f}"
+    brier = _with_interval(score.brier, score.brier_low, score.brier_high, ".3f")
     share = _with_interval(true.share, true.low, true.high, ".1%")
-    return one.judgements, one.stories, true.days, *brier, sure, *share
+    return score.judgements, score.stories, true.days, *brier, sure, *share
 
 
 def _with_interval(

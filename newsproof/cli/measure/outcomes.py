@@ -19,7 +19,7 @@ from schemas.printable import counted
 if TYPE_CHECKING:
     from infra.market.outcomes.bar_files import PriceFile
     from infra.market.outcomes.tables import Changes
-    from newsproof.cli.measure.price_imports import ImportReport, Preview, Removed, StandingImport
+    from newsproof.cli.measure.price_imports import ImportReport, Preview, RemovedImports, StandingImport
 
 app = commands()
 JsonChanges = Annotated[bool, json_flag("Print the changes as one line of JSON.")]
@@ -44,8 +44,8 @@ async def list_imports(
     """List active imports, oldest first. The latest one wins for each bar."""
     from newsproof.cli.measure.price_imports import active_imports
 
-    found = await active_imports(invocation)
-    json_lines(found) if as_json else print_imports(found)
+    imports = await active_imports(invocation)
+    json_lines(imports) if as_json else print_imports(imports)
 
 
 @command(group, "import", interrupted=_INTERRUPTED)
@@ -151,8 +151,8 @@ async def remove(
     """
     from newsproof.cli.measure.price_imports import remove_imports
 
-    found = await remove_imports(invocation, source)
-    json_line(found) if as_json else print_removed(found)
+    removed = await remove_imports(invocation, source)
+    json_line(removed) if as_json else print_removed(removed)
 
 
 @command(group, interrupted="repeat the command to complete it")
@@ -163,8 +163,8 @@ async def compute(invocation: Invocation, as_json: JsonChanges = False) -> None:
     """
     from newsproof.cli.measure.price_imports import CHANGED_BY, compute_again
 
-    found = await compute_again(invocation)
-    json_line(found) if as_json else _say_changes(found, CHANGED_BY, "This computation")
+    changes = await compute_again(invocation)
+    json_line(changes) if as_json else _say_changes(changes, CHANGED_BY, "This computation")
 
 
 @group.command()
@@ -202,20 +202,20 @@ def _columns(written: str) -> dict[str, str]:
     return columns
 
 
-def print_preview(found: Preview) -> None:
+def print_preview(preview: Preview) -> None:
     """Print what an import adds and changes, before it becomes active."""
-    say_result(f"{counted(found.bars, 'bar')} for {', '.join(found.markets) or 'no market'} from {found.source}")
-    for one in (one for one in found.overlaps if one.beyond):
+    say_result(f"{counted(preview.bars, 'bar')} for {', '.join(preview.markets) or 'no market'} from {preview.source}")
+    for overlap in (overlap for overlap in preview.overlaps if overlap.beyond):
         say_result(
-            f"{one.market}: {counted(one.bars, 'bar')} overlap with import {one.version} ({one.source}); {one.beyond:,} of them differ by "
-            f"more than {found.changed_by:.2%}; median {one.median:.4%}, maximum {one.largest:.2%}"
+            f"{overlap.market}: {counted(overlap.bars, 'bar')} overlap with import {overlap.version} ({overlap.source}); {overlap.beyond:,} of them differ by "
+            f"more than {preview.changed_by:.2%}; median {overlap.median:.4%}, maximum {overlap.largest:.2%}"
         )
-    if alike := [one for one in found.overlaps if not one.beyond]:
+    if alike := [overlap for overlap in preview.overlaps if not overlap.beyond]:
         say_result(
-            f"{counted(sum(one.bars for one in alike), 'bar')} overlap with earlier imports ({len(alike)} markets and imports) and differ "
-            f"by {max(one.largest for one in alike):.4%} at most"
+            f"{counted(sum(overlap.bars for overlap in alike), 'bar')} overlap with earlier imports ({len(alike)} markets and imports) and differ "
+            f"by {max(overlap.largest for overlap in alike):.4%} at most"
         )
-    _say_changes(found.changes, found.changed_by, "This import")
+    _say_changes(preview.changes, preview.changed_by, "This import")
 
 
 def _say_changes(of: Changes, share: float, begin: str) -> None:
@@ -250,9 +250,9 @@ def print_import(report: ImportReport) -> None:
         table(("horizon", *ways), covered, title="All live signals (v_outcome_coverage)", right=ways)
 
 
-def print_imports(found: Sequence[StandingImport]) -> None:
+def print_imports(imports: Sequence[StandingImport]) -> None:
     """Print the active imports as a table."""
-    if not found:
+    if not imports:
         advise("No prices imported. Import some with `newsproof outcomes import`.")
         return
     columns: Columns = {
@@ -260,19 +260,19 @@ def print_imports(found: Sequence[StandingImport]) -> None:
         "source": "source",
         "imported at": "imported_at",
         "bars": "bars",
-        "markets": lambda one: _few(one.markets),
+        "markets": lambda price_import: _few(price_import.markets),
         **{"from": "from_at", "to": "to_at", "horizons": "horizons", "maps": "maps"},
     }
-    Sheet.of(found, columns, title="Active imports").print(piped=UNWRAPPED)
+    Sheet.of(imports, columns, title="Active imports").print(piped=UNWRAPPED)
 
 
 def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
     return markets if len(markets) <= 4 else (*markets[:3], f"and {len(markets) - 3} more")
 
 
-def print_removed(found: Removed) -> None:
+def print_removed(removed: RemovedImports) -> None:
     """Print what a removal changed, and the imports that remain."""
-    versions = ", ".join(str(version) for version in found.versions)
-    say_result(f"Import {versions} ({', '.join(found.sources)}) was removed: {counted(found.bars, 'bar')}")
-    _say_changes(found.changes, found.changed_by, "This removal")
-    say_result(f"Active imports, oldest first: {', '.join(found.standing) or 'none'}")
+    versions = ", ".join(str(version) for version in removed.versions)
+    say_result(f"Import {versions} ({', '.join(removed.sources)}) was removed: {counted(removed.bars, 'bar')}")
+    _say_changes(removed.changes, removed.changed_by, "This removal")
+    say_result(f"Active imports, oldest first: {', '.join(removed.standing) or 'none'}")

@@ -111,7 +111,7 @@ class StandingImport(msgspec.Struct, frozen=True, kw_only=True):
     maps: tuple[str, ...]
 
 
-class Removed(msgspec.Struct, frozen=True, kw_only=True):
+class RemovedImports(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a removal. ``changed_by``: as in :class:`Preview`. ``standing``: remaining sources, oldest first."""
 
     versions: tuple[int, ...]
@@ -171,11 +171,11 @@ async def import_from_exchange(
         now_ms = _now_ms()
         asked = {symbol: _windows(cases, symbol, wanted, now_ms=now_ms) for symbol in symbols}
         series = [await exchange.bars(symbol, windows, timeframe=timeframe) for symbol, windows in asked.items()]
-        found = PriceFile(
+        prices = PriceFile(
             series=tuple(series), bars=sum(len(s.times_ms) for s in series), source=f"{exchange.name}:{timeframe}"
         )
         covers = tuple(window for windows in asked.values() for window in windows)
-        return await _import(client, found, wanted, covers, tell)
+        return await _import(client, prices, wanted, covers, tell)
 
 
 def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection, *, now_ms: int) -> list[tuple[int, int]]:
@@ -217,7 +217,7 @@ async def _import(
         else:
             standing = [*standing, new]
         computed = await compute(client, standing, await judged_cases(client), now_ms=_now_ms())
-        before = [one for one in standing if one.version < new.version]
+        before = [earlier for earlier in standing if earlier.version < new.version]
         preview = Preview(
             source=new.source,
             bars=new.bars,
@@ -250,7 +250,7 @@ def _as_import(
         source=prices.source,
         imported_ms=_now_ms(),
         bars=prices.bars,
-        markets=tuple(sorted({one.symbol for one in prices.series})),
+        markets=tuple(sorted({series.symbol for series in prices.series})),
         covers=covers,
         entry_within_s=wanted.entry_within_s,
         cases_from_ms=epoch_ms(wanted.since),
@@ -262,12 +262,12 @@ def _as_import(
 
 def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
     """Refuse synthetic prices beside real ones in one market: together they would form one series."""
-    invented, mine = prices.source.startswith(SYNTHETIC), {one.symbol for one in prices.series}
-    for one in before:
-        if one.source.startswith(SYNTHETIC) != invented and (both := sorted(mine & set(one.markets))):
+    invented, mine = prices.source.startswith(SYNTHETIC), {series.symbol for series in prices.series}
+    for earlier in before:
+        if earlier.source.startswith(SYNTHETIC) != invented and (both := sorted(mine & set(earlier.markets))):
             raise ConfigError(
-                f"{one.source} has {'prices' if invented else 'invented prices'} of {', '.join(both[:5])}, which would mix with those of "
-                f"{prices.source}: remove them first with `newsproof outcomes remove {one.source}`"
+                f"{earlier.source} has {'prices' if invented else 'invented prices'} of {', '.join(both[:5])}, which would mix with those of "
+                f"{prices.source}: remove them first with `newsproof outcomes remove {earlier.source}`"
             )
 
 
@@ -277,7 +277,7 @@ async def _report(
     standing: dict[str, dict[str, int]] = {}
     for horizon_s, how, signals, _share in await coverage(client):
         standing.setdefault(span_name(horizon_s), {})[how] = signals
-    found: Counter[int] = Counter(one.horizon_s for one in computed.outcomes)
+    computed_by_horizon: Counter[int] = Counter(outcome.horizon_s for outcome in computed.outcomes)
     dropped: dict[int, Counter[str]] = {}
     for drop in computed.drops:
         dropped.setdefault(drop.horizon_s, Counter())[drop.reason] += 1
@@ -286,8 +286,8 @@ async def _report(
         version=new.version,
         already=already,
         horizons=tuple(
-            _at_horizon(horizon_s, found[horizon_s], dropped.get(horizon_s, Counter()))
-            for horizon_s in sorted({*new.horizons_s, *found, *dropped})
+            _at_horizon(horizon_s, computed_by_horizon[horizon_s], dropped.get(horizon_s, Counter()))
+            for horizon_s in sorted({*new.horizons_s, *computed_by_horizon, *dropped})
         ),
         not_mapped=dict(Counter(case.asset or "(none)" for case in computed.not_mapped).most_common()),
         coverage=standing,
@@ -310,21 +310,21 @@ async def active_imports(invocation: Invocation) -> list[StandingImport]:
     async with database(invocation, admin=True) as client:
         return [
             StandingImport(
-                version=one.version,
-                source=one.source,
-                imported_at=_utc(one.imported_ms),
-                bars=one.bars,
-                markets=one.markets,
-                from_at=_utc(min((since for since, _ in one.covers), default=None)),
-                to_at=_utc(max((until for _, until in one.covers), default=None)),
-                horizons=tuple(map(span_name, one.horizons_s)),
-                maps=tuple(f"{row.asset}={row.symbol}" for row in one.maps),
+                version=active.version,
+                source=active.source,
+                imported_at=_utc(active.imported_ms),
+                bars=active.bars,
+                markets=active.markets,
+                from_at=_utc(min((since for since, _ in active.covers), default=None)),
+                to_at=_utc(max((until for _, until in active.covers), default=None)),
+                horizons=tuple(map(span_name, active.horizons_s)),
+                maps=tuple(f"{row.asset}={row.symbol}" for row in active.maps),
             )
-            for one in await standing_imports(client)
+            for active in await standing_imports(client)
         ]
 
 
-async def remove_imports(invocation: Invocation, named: str, *, changed_by: float = CHANGED_BY) -> Removed:
+async def remove_imports(invocation: Invocation, named: str, *, changed_by: float = CHANGED_BY) -> RemovedImports:
     """Remove the imports of one source, or the import of this version. Earlier imports apply again.
 
     Raises:
@@ -332,25 +332,25 @@ async def remove_imports(invocation: Invocation, named: str, *, changed_by: floa
     """
     async with _tables(invocation) as client:
         before = await standing_imports(client)
-        gone = [one for one in before if named in (one.source, str(one.version))]
-        left = [one for one in before if one not in gone]
+        gone = [price_import for price_import in before if named in (price_import.source, str(price_import.version))]
+        left = [price_import for price_import in before if price_import not in gone]
         if not gone:
-            listed = ", ".join(f"{one.version} {one.source}" for one in before) or "none"
+            listed = ", ".join(f"{price_import.version} {price_import.source}" for price_import in before) or "none"
             raise ConfigError(f"there is no import {named!r:.80}: choose an active one ({listed})")
         computed = await compute(client, left, await judged_cases(client), now_ms=_now_ms())
         moved = await changes(client, computed, share=changed_by)
         # In this order, repeating the command completes an interrupted removal.
         await keep(client, computed)
-        for one in gone:
-            await write_import(client, one, removed_ms=_now_ms())
-        await delete_bars(client, [one.version for one in gone])
-        return Removed(
-            versions=tuple(one.version for one in gone),
-            sources=tuple(dict.fromkeys(one.source for one in gone)),
-            bars=sum(one.bars for one in gone),
+        for price_import in gone:
+            await write_import(client, price_import, removed_ms=_now_ms())
+        await delete_bars(client, [price_import.version for price_import in gone])
+        return RemovedImports(
+            versions=tuple(price_import.version for price_import in gone),
+            sources=tuple(dict.fromkeys(price_import.source for price_import in gone)),
+            bars=sum(price_import.bars for price_import in gone),
             changed_by=changed_by,
             changes=moved,
-            standing=tuple(one.source for one in left),
+            standing=tuple(price_import.source for price_import in left),
         )
 
 
@@ -369,15 +369,15 @@ def horizon_seconds(written: str) -> tuple[int, ...]:
     Raises:
         ConfigError: the text is not such a list, or a horizon is longer than a year.
     """
-    found = set()
-    for one in written.split(","):
-        seconds = parse_span(one.lower())
+    horizons = set()
+    for written_span in written.split(","):
+        seconds = parse_span(written_span.lower())
         if seconds is None or seconds > 366 * UNITS_S["d"]:
             raise ConfigError(
                 f"--horizons or OUTCOME_HORIZONS is {written!r:.60}: write numbers with s, m, h or d, up to a year, such as 5m,1h,4h,24h,7d"
             )
-        found.add(seconds)
-    return tuple(sorted(found))
+        horizons.add(seconds)
+    return tuple(sorted(horizons))
 
 
 def _utc(ms: int | None) -> str:

@@ -141,19 +141,19 @@ def _print_profit(report: ProfitReport, name: str) -> None:
     say_result(f"\nVerdict: {report.verdict}.")
 
 
-def _print_series(found: SeriesFigures) -> None:
+def _print_series(figures: SeriesFigures) -> None:
     from evaluation.prices.profit_report import figure_text
 
     shares = ("annual_return", "annual_volatility", "max_drawdown", "value_at_risk", "conditional_value_at_risk")
     rows = [
         (name.replace("_", " "), figure_text(value, ".2%" if name in shares else ".2f"))
-        for name, value in msgspec.structs.asdict(found).items()
+        for name, value in msgspec.structs.asdict(figures).items()
         if name != "days"
     ]
     table(
         ("", "figure"),
         rows,
-        title=f"Daily returns of the account, {counted(found.days, 'day')} (empyrical)",
+        title=f"Daily returns of the account, {counted(figures.days, 'day')} (empyrical)",
         right=("figure",),
     )
 
@@ -219,7 +219,7 @@ async def study(
     from evaluation.prices.study_report import study_report
     from newsproof.report.run_name import run_name
 
-    chosen, directed = [one.value for one in by or Dimension], not undirected
+    chosen, directed = [dimension.value for dimension in by or Dimension], not undirected
     async with database(invocation, admin=True) as tables:
         report = await study_report(tables, run_id, by=chosen, directed=directed, repeat=repeat, seed=seed)
         await look_at(tables, [run_id], {"study": chosen, "directed": directed, "repeat": repeat}, report.study)
@@ -230,9 +230,9 @@ async def study(
 def _print_study(report: StudyReport, name: str) -> None:
     from evaluation.prices.study_report import TITLES, counts_in_words, study_sheets
 
-    for said in counts_in_words(report, name):
-        say_result(said)
-    for sheet in (one for returns in TITLES for one in study_sheets(report.study, returns)):
+    for sentence in counts_in_words(report, name):
+        say_result(sentence)
+    for sheet in (returns_sheet for returns in TITLES for returns_sheet in study_sheets(report.study, returns)):
         sheet.print(piped=UNWRAPPED)
     for warning in report.warnings:
         say_result(f"! {warning}")

@@ -88,8 +88,8 @@ def compare(
     from evaluation.compare.compare_runs import print_comparison
 
     how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
-    found = _read(ctx, a, b, how, latency, differences=differences, allow_code_change=allow_code_change)
-    print_comparison(found, format)
+    comparison = _read(ctx, a, b, how, latency, differences=differences, allow_code_change=allow_code_change)
+    print_comparison(comparison, format)
 
 
 def gate(
@@ -124,14 +124,14 @@ def gate(
 
     margins = parse_margins(margin or ())
     how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
-    found = _read(ctx, a, b, how, latency, allow_code_change=allow_code_change)
-    status, why = gate_status(found, margins)
+    comparison = _read(ctx, a, b, how, latency, allow_code_change=allow_code_change)
+    status, why = gate_status(comparison, margins)
     if format == ReportFormat.table:
-        lines = (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.")
-        for line in (*lines, *(f"Gate {one}." for one in why)):
+        lines = (*(f"! {warning}" for warning in comparison.warnings), f"Verdict: {comparison.verdict}.")
+        for line in (*lines, *(f"Gate {reason}." for reason in why)):
             say_result(line)
     else:
-        print_comparison(found, format)
+        print_comparison(comparison, format)
     raise typer.Exit(status)
 
 
@@ -158,8 +158,8 @@ def power(
 
     wanted = parse_differences(difference or ())
     how = _scoring(ctx, primary, cap, trade_cost, draws, seed)
-    found = _read(ctx, a, b, how, latency, differences=0, record=False, allow_code_change=True)
-    _print_power(found, power_of(found, wanted), as_json=as_json)
+    comparison = _read(ctx, a, b, how, latency, differences=0, record=False, allow_code_change=True)
+    _print_power(comparison, power_of(comparison, wanted), as_json=as_json)
 
 
 def _read(ctx: typer.Context, a: str, b: str, how: Scoring, latency_s: float, **given: Any) -> Comparison:
@@ -181,27 +181,30 @@ def _scoring(
     return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)
 
 
-def _print_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
+def _print_power(comparison: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
     from evaluation.compare.terminal import figure
 
     if as_json:
-        json_line({"a": found.a, "b": found.b, "metrics": every})
+        json_line({"a": comparison.a, "b": comparison.b, "metrics": every})
         return
-    by_label = {m.label: m for m in found.metrics}
+    by_label = {m.label: m for m in comparison.metrics}
     rows = [
         (
-            one.metric,
-            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
-            f"{one.cases:,}",
-            f"{one.blocks:,}",
-            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
-            one.note,
+            detected.metric,
+            "–" if detected.detectable is None else figure(by_label[detected.metric], detected.detectable),
+            f"{detected.cases:,}",
+            f"{detected.blocks:,}",
+            *(
+                "–" if value is None else f"{value:,}"
+                for value in (detected.wanted, detected.needed_blocks, detected.needed_cases)
+            ),
+            detected.note,
         )
-        for one in every
-        if one.cases
+        for detected in every
+        if detected.cases
     ]
     columns = ("metric", "detectable", "cases", "blocks", "wanted", "blocks needed", "cases needed", "")
-    title = f"{found.name_a} against {found.name_b}: differences detected with a probability of 80 % (tests at 5 %)"
+    title = f"{comparison.name_a} against {comparison.name_b}: differences detected with a probability of 80 % (tests at 5 %)"
     figures_table(columns, rows, title=title, right=columns[1:-1])
     say_result("Profit is less sensitive than a hit rate: the size of a gain varies more than its sign.")
 
@@ -241,22 +244,22 @@ async def show(
     from evaluation.runs.backtest import log_and_tables
 
     async with log_and_tables(invocation) as (_, tables):
-        if (one := await read_run(tables, run_id)) is None:
+        if (row := await read_run(tables, run_id)) is None:
             known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
             raise ConfigError(f"there is no run {run_id!r}; existing runs: {known} (`newsproof backtest list`)")
     if as_json:
-        return json_line(one)
-    about = run_code_of(one)
-    say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
-    if said := about.recorded_code and code_change_note(about):
-        say_result(said)
-    say_result(f"Cases published {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
-    figures_table(("status", "cases"), one["cases_by_status"].items(), right=("cases",))
-    Sheet.of([one], {"run": "run_id", **_COUNTS}).print(piped=UNWRAPPED)
-    if one["not_replayed"]:
+        return json_line(row)
+    about = run_code_of(row)
+    say_result(f"Run {run_id}: {row['label']}, {row['status']}; code {row['code_version']}")
+    if note := about.recorded_code and code_change_note(about):
+        say_result(note)
+    say_result(f"Cases published {row['cases_from']:%Y-%m-%d %H:%M} to {row['cases_to']:%Y-%m-%d %H:%M} UTC")
+    figures_table(("status", "cases"), row["cases_by_status"].items(), right=("cases",))
+    Sheet.of([row], {"run": "run_id", **_COUNTS}).print(piped=UNWRAPPED)
+    if row["not_replayed"]:
         others: Columns = {"case": "case_id", "repeat": "repeat", "status": "status", "reason": "reason"}
         title = "Cases that were not replayed to the end (at most 20)"
-        Sheet.of(one["not_replayed"], others, title=title).print(piped=UNWRAPPED)
+        Sheet.of(row["not_replayed"], others, title=title).print(piped=UNWRAPPED)
 
 
 async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
@@ -271,12 +274,12 @@ async def trials(invocation: Invocation, as_json: JsonLastLine = False) -> None:
         looks = await read_looks(tables)
     columns: Columns = {
         "first look (UTC)": ("looked_at", SECOND),
-        "runs": lambda one: " ".join(one.runs),
+        "runs": lambda trial: " ".join(trial.runs),
         "change": "label",
-        "candidate": lambda one: " ".join(c[:8] for c in one.candidates),
+        "candidate": lambda trial: " ".join(c[:8] for c in trial.candidates),
         "cases": "cases",
         "earlier": "earlier",
-        "p-values": lambda one: "none" if one.tuned else f"x {one.factor}",
+        "p-values": lambda trial: "none" if trial.tuned else f"x {trial.factor}",
         "options": "options",
     }
     Sheet.of(looks, columns, title=counted(len(looks), "look")).show(as_json=as_json, piped=UNWRAPPED)

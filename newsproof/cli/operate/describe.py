@@ -122,11 +122,11 @@ def check(as_json: Annotated[bool, json_flag("Print JSON, one problem per line."
     from agents.tables.faults import faults_of, file_faults
 
     read = load_tables(demo=True)
-    found = [*file_faults(raw_tables()), *faults_of(read)]
+    faults = [*file_faults(raw_tables()), *faults_of(read)]
     if as_json:
-        json_lines(found)
-    elif found:
-        table(("file", "row", "what is wrong", "what to do"), [(f.file, f.row, f.what, f.do) for f in found])
+        json_lines(faults)
+    elif faults:
+        table(("file", "row", "what is wrong", "what to do"), [(f.file, f.row, f.what, f.do) for f in faults])
     else:
         entities = [e for e in read.entities if not e.synthetic]
         accounts = sum(len(e.accounts) for e in entities)
@@ -134,7 +134,7 @@ def check(as_json: Annotated[bool, json_flag("Print JSON, one problem per line."
             f"No problems: {len(entities)} entities with {accounts} accounts, {len(read.assets)} assets, "
             f"{len(read.outlets)} outlets, {len(read.platforms)} platforms"
         )
-    raise typer.Exit(exits.FINDING if found else exits.OK)
+    raise typer.Exit(exits.FINDING if faults else exits.OK)
 
 
 MASK = "••••••••"
@@ -178,7 +178,7 @@ def _variables(settings: Settings, name: str) -> list[tuple[str, Any]]:
     value = getattr(settings, name)
     if isinstance(value, dict):
         entries = dict.fromkeys([*map(key_name, gateways(settings.openai_gateways)), *value])
-        return [(f"{name}_{one}".upper(), value.get(one)) for one in entries] or [(name.upper(), None)]
+        return [(f"{name}_{entry}".upper(), value.get(entry)) for entry in entries] or [(name.upper(), None)]
     return [(name.upper(), value)]
 
 
@@ -237,14 +237,19 @@ def _default(field: FieldInfo) -> str:
 def _accepts(field: FieldInfo) -> str:
     if get_origin(field.annotation) is dict:
         return "secret"
-    kinds = [one for one in (get_args(field.annotation) or (field.annotation,)) if one is not type(None)]
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
     if get_origin(field.annotation) is Literal:
-        return ", ".join(f"`{one}`" for one in kinds)
+        return ", ".join(f"`{kind}`" for kind in kinds)
     if len(kinds) == 1 and get_origin(kinds[0]) is Literal:
-        return ", ".join(f"`{one}`" for one in get_args(kinds[0]))
+        return ", ".join(f"`{kind}`" for kind in get_args(kinds[0]))
     names = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`", SecretStr: "secret"}
     kind = names.get(kinds[0], "path") if isinstance(kinds[0], type) else "text"
-    bounds = [f"{sign} {getattr(one, key):g}" for one in field.metadata for key, sign in _BOUNDS if hasattr(one, key)]
+    bounds = [
+        f"{sign} {getattr(constraint, key):g}"
+        for constraint in field.metadata
+        for key, sign in _BOUNDS
+        if hasattr(constraint, key)
+    ]
     return ", ".join([kind, *bounds])
 
 
@@ -291,11 +296,11 @@ def kafka(ctx: typer.Context, as_json: JsonObject = False) -> None:
 
     Prints the password, too.
     """
-    found, ways = run(kafka_login(of(ctx)))
+    login, ways = run(kafka_login(of(ctx)))
     if as_json:
-        json_line(found | ways)
+        json_line(login | ways)
         return
-    table(("what", "value"), list(found.items()))
+    table(("what", "value"), list(login.items()))
     for client, lines in ways.items():
         say_result(f"\n{client}:\n{lines}")
 
@@ -306,14 +311,14 @@ def analyst(ctx: typer.Context, as_json: JsonObject = False) -> None:
 
     Names the file or the setting that holds the password. Only --json prints the password itself.
     """
-    found = run(analyst_login(of(ctx)))
+    login = run(analyst_login(of(ctx)))
     if as_json:
-        json_line(found)
+        json_line(login)
         return
-    file = found["password_file"]
-    shown = found | {"password": f"in the file {file}" if file else "as CLICKHOUSE_ANALYST_PASSWORD says"}
+    file = login["password_file"]
+    shown = login | {"password": f"in the file {file}" if file else "as CLICKHOUSE_ANALYST_PASSWORD says"}
     table(("what", "value"), [(name, value) for name, value in shown.items() if name not in ("curl", "password_file")])
-    say_result(found["curl"])
+    say_result(login["curl"])
 
 
 async def kafka_login(invocation: Invocation) -> tuple[dict[str, str], dict[str, str]]:
@@ -338,14 +343,14 @@ async def kafka_login(invocation: Invocation) -> tuple[dict[str, str], dict[str,
     if bootstrap is None:
         raise ConfigError(f"no embedded Kafka is running in {directory}: start one with `newsproof up`")
     address = KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
-    found = {
+    login = {
         "bootstrap": address.bootstrap,
         "protocol": f"{address.security_protocol}, {address.sasl_mechanism}",
         "user": str(address.username),
         "password": str(address.password),
         "password_file": str(address.password_file),
     }
-    return found, _ways(address, Topics(settings.topic_prefix).signals, directory.absolute())
+    return login, _ways(address, Topics(settings.topic_prefix).signals, directory.absolute())
 
 
 def _ways(address: KafkaAddress, topic: str, directory: Path) -> dict[str, str]:

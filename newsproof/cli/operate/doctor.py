@@ -98,9 +98,9 @@ async def diagnose(settings: Settings, plan: CallPlan, *, live: bool) -> list[Ch
 
 
 async def _unmade_calls(plan: CallPlan) -> list[Check]:
-    found = await asyncio.gather(*(check_list(one, []) for one in plan.lists if one.keyless))
-    calls = [note(one.name, "configured, not tried", _TRY) for one in plan.calls]
-    return [*calls, *(check for of_list in found for check in of_list)]
+    checks = await asyncio.gather(*(check_list(models, []) for models in plan.lists if models.keyless))
+    calls = [note(call.name, "configured, not tried", _TRY) for call in plan.calls]
+    return [*calls, *(check for of_list in checks for check in of_list)]
 
 
 _TRY = "newsproof doctor --live"
@@ -119,13 +119,13 @@ def _disk(settings: Settings) -> Check:
     directory = settings.newsproof_data_dir.absolute()
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    found = f"{directory}, {free / 1024**3:.1f} GiB free"
+    finding = f"{directory}, {free / 1024**3:.1f} GiB free"
     if not os.access(existing, os.W_OK | os.X_OK):
         do = "set NEWSPROOF_DATA_DIR to a directory that you can write to"
         return missing("data directory", f"{directory} is not writable", do)
     if free < FREE_BYTES:
-        return note("data directory", found, "free some space: the log is kept forever")
-    return ok("data directory", found)
+        return note("data directory", finding, "free some space: the log is kept forever")
+    return ok("data directory", finding)
 
 
 async def _kafka(settings: Settings) -> Check:
@@ -151,20 +151,22 @@ def engine_fence(version: int) -> Check:
     """Check the sandbox of the embedded ClickHouse. ``version``: the kernel's Landlock ABI version, 0 without it."""
     name = "ClickHouse sandbox"
     if version < FILES_SINCE:
-        found = (
+        finding = (
             "none: this kernel has no Landlock, so a vulnerability in ClickHouse could read and write all your files"
         )
         do = (
             "Linux 5.13 or later (with landlock among CONFIG_LSM), or CLICKHOUSE_URL of a server that another user runs"
         )
-        return note(name, found, do)
+        return note(name, finding, do)
     if version < NETWORK_SINCE:
-        found = f"Landlock {version}: the embedded ClickHouse can only access its own folders, but can open connections"
-        return note(name, found, "use Linux 6.7 or later to block connections, too")
-    found = (
+        finding = (
+            f"Landlock {version}: the embedded ClickHouse can only access its own folders, but can open connections"
+        )
+        return note(name, finding, "use Linux 6.7 or later to block connections, too")
+    finding = (
         f"Landlock {version}: the embedded ClickHouse can only access its own folders and cannot open TCP connections"
     )
-    return ok(name, found)
+    return ok(name, finding)
 
 
 _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
@@ -177,8 +179,8 @@ def _embedded_java() -> Check:
         java = find_java()
     except ConfigError as exc:
         return missing("Kafka", "embedded, but no working Java was found", str(exc))
-    found = f"embedded, not running (Java {java.major} at {java.path})"
-    return ok("Kafka", found, "nothing: commands start it when needed")
+    finding = f"embedded, not running (Java {java.major} at {java.path})"
+    return ok("Kafka", finding, "nothing: commands start it when needed")
 
 
 async def _clickhouse(settings: Settings) -> Check:
@@ -186,8 +188,8 @@ async def _clickhouse(settings: Settings) -> Check:
 
     if not settings.clickhouse_url:
         url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
-        found = f"embedded, running at {url}" if url else "embedded, not running"
-        return ok("ClickHouse", found, "" if url else "nothing: commands start it when needed")
+        finding = f"embedded, running at {url}" if url else "embedded, not running"
+        return ok("ClickHouse", finding, "" if url else "nothing: commands start it when needed")
     try:
         async with asyncio.timeout(15), clickhouse_of(settings) as client:
             version = (await client.query("SELECT version()")).rows[0][0]
@@ -210,13 +212,13 @@ def _providers(settings: Settings) -> list[Check]:
     else:
         ignored = ignored_options(settings)
         do = "remove it from MODEL_OPTIONS, or choose another model in MODEL_TASKS"
-        checks += [note("MODEL_OPTIONS", one, do) for one in ignored]
+        checks += [note("MODEL_OPTIONS", warning, do) for warning in ignored]
     checks += _model_providers(settings)
     checks += [*_search_providers(settings), *_pages(settings), *_search_roles(settings), *_left_off(settings)]
     if is_live and not settings.deep_analysis_tools_enabled:
-        found = "DEEP_ANALYSIS_TOOLS_ENABLED is false: workers use the single-pass analysis for every case"
+        finding = "DEEP_ANALYSIS_TOOLS_ENABLED is false: workers use the single-pass analysis for every case"
         do = "set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share of cases (`up` sets both)"
-        checks.append(note("deep path", found, do))
+        checks.append(note("deep path", finding, do))
     return checks
 
 
@@ -225,12 +227,14 @@ def _listened(settings: Settings) -> list[Check]:
     from newsproof.app.source_list import keys_of
 
     on = listed.chosen(listed.sources_of(listed.own_file(settings)))
-    lacking = [(one, do) for one in on if (do := listed.missing(one, settings.listener_contact, keys_of(settings)))]
-    found = f"{len(on) - len(lacking)} sources are on; `newsproof sources check` polls each of them"
-    left_out = [note(f"source {one.id}", "skipped", do) for one, do in lacking]
+    lacking = [
+        (source, do) for source in on if (do := listed.missing(source, settings.listener_contact, keys_of(settings)))
+    ]
+    finding = f"{len(on) - len(lacking)} sources are on; `newsproof sources check` polls each of them"
+    left_out = [note(f"source {source.id}", "skipped", do) for source, do in lacking]
     if not settings.listen:  # `newsproof listen` may still run, for a user who turned on a source with a key
-        return [check for check, (one, _) in zip(left_out, lacking, strict=True) if one.key]
-    return [ok("listener", found), *left_out]
+        return [check for check, (source, _) in zip(left_out, lacking, strict=True) if source.key]
+    return [ok("listener", finding), *left_out]
 
 
 def _listener_key(settings: Settings) -> Check:
@@ -281,16 +285,16 @@ def _model_providers(settings: Settings) -> list[Check]:
     from infra.models import providers
 
     chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
-    named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
+    named = ",".join(getattr(settings, f"model_{tier}") for tier in chosen)
     endpoints, checks = settings.endpoints(), []
     for name, provider in providers(settings).items():
         if name in {"ollama", "llamacpp"} and not re.search(rf"(^|[\s,|=]){name}\s*:", named, re.IGNORECASE):
             continue
         keyless = name in endpoints and endpoints[name].key is None
         state: State = "ok" if provider.missing is None else "note"
-        found = "no key" if provider.missing else "no key needed at this address" if keyless else "key is set"
+        finding = "no key" if provider.missing else "no key needed at this address" if keyless else "key is set"
         do = f"{provider.missing}, if MODEL_* settings name {name}:… models" if provider.missing else ""
-        checks.append(Check(name=f"models ({name})", state=state, found=found, do=do))
+        checks.append(Check(name=f"models ({name})", state=state, found=finding, do=do))
     return checks
 
 
@@ -335,8 +339,8 @@ def _pages(settings: Settings) -> list[Check]:
             return []
     except ConfigError:
         return []  # no provider is usable, which has its own check
-    found = "not opened: an official page without a date cannot confirm a claim alone"
-    return [note("pages", found, "set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
+    finding = "not opened: an official page without a date cannot confirm a claim alone"
+    return [note("pages", finding, "set TOOL_SCRAPE_ENABLED=true (`up` sets it)")]
 
 
 def _search_roles(settings: Settings) -> list[Check]:
@@ -362,8 +366,8 @@ async def check_chat_sources(settings: Settings) -> list[Check]:
     from infra.market.ports import live_research
 
     if settings.mode != "live":
-        found = f"synthetic data, labelled {settings.mode}: no outside source is called"
-        return [note("chat data", found, "live mode uses real data; no key is needed")]
+        finding = f"synthetic data, labelled {settings.mode}: no outside source is called"
+        return [note("chat data", finding, "live mode uses real data; no key is needed")]
     try:
         ports = live_research(settings).values()
     except ConfigError as exc:
@@ -422,6 +426,6 @@ async def check_feeds(settings: Settings) -> list[Check]:
         if search is not None:
             await search.close()
     if not held:
-        found = "no items from listed sources in the last 7 days, so this search fails"
-        return [note(name, found, _LISTEN)]
+        finding = "no items from listed sources in the last 7 days, so this search fails"
+        return [note(name, finding, _LISTEN)]
     return [ok(name, f"{held:,} from the last 7 days")]

@@ -138,8 +138,8 @@ class CallPlan(msgspec.Struct, frozen=True):
 
     def question(self) -> str:
         """Return the number of calls and their maximum cost, as a sentence without its full stop."""
-        known = sum((one.worst_usd for one in self.calls if one.worst_usd is not None), Decimal(0))
-        unknown = sum(one.worst_usd is None for one in self.calls)
+        known = sum((call.worst_usd for call in self.calls if call.worst_usd is not None), Decimal(0))
+        unknown = sum(call.worst_usd is None for call in self.calls)
         beside = f", and {unknown} of unknown price" if unknown else ""
         return f"This makes {len(self.calls)} call(s), at most {known.normalize():f} USD{beside}"
 
@@ -164,20 +164,20 @@ Models = dict[tuple[str, str], Port]
 
 def _models(settings: Settings) -> Models:
     first, behind = live_models(settings)
-    found: Models = {}
+    adapters: Models = {}
     for name, route in routes(settings, every_task()).items():
-        found |= dict(zip(route, (first[name], *behind.get(name, ())), strict=True))
-    return found
+        adapters |= dict(zip(route, (first[name], *behind.get(name, ())), strict=True))
+    return adapters
 
 
 def _lists(settings: Settings, models: Models) -> tuple[ModelList, ...]:
-    endpoints, found = settings.endpoints(), dict[str, ModelList]()
+    endpoints, by_provider = settings.endpoints(), dict[str, ModelList]()
     for (provider, _), port in models.items():
-        if provider not in found and isinstance(port, ListsModels):
+        if provider not in by_provider and isinstance(port, ListsModels):
             wanted = tuple(model for its, model in models if its == provider)
             keyless = provider in endpoints and endpoints[provider].local and endpoints[provider].key is None
-            found[provider] = ModelList(provider=provider, wanted=wanted, port=port, keyless=keyless)
-    return tuple(found.values())
+            by_provider[provider] = ModelList(provider=provider, wanted=wanted, port=port, keyless=keyless)
+    return tuple(by_provider.values())
 
 
 def _others(settings: Settings) -> tuple[list[Call], list[Port | Embedder]]:
@@ -253,7 +253,7 @@ async def make_calls(plan: CallPlan) -> list[Check]:
     calls = (call for of_provider in by_provider.values() for call in of_provider)
     answered = {(call.provider, call.model) for call, row in zip(calls, made, strict=True) if row.answered}
     # Ollama knows a model's context size once the model is loaded.
-    lists = await asyncio.gather(*(check_list(one, heard, answered) for one in plan.lists))
+    lists = await asyncio.gather(*(check_list(model_list, heard, answered) for model_list in plan.lists))
     return [*made, *(row for of_list in lists for row in of_list), *_clock(heard), *_spent(made)]
 
 
@@ -277,16 +277,16 @@ async def _try(call: Call, heard: list[Overheard]) -> CallCheck:
     if isinstance(answer, Answer) and isinstance(answer.reply, Failure):
         error = answer.reply
     model = (answer.model if isinstance(answer, Answer) else None) or call.model if answer is not None else None
-    state, found, do = _failed(error, here) if error is not None else _result(call, answer, model)
+    state, finding, do = _failed(error, here) if error is not None else _result(call, answer, model)
     quota = quota_left(here[-1].headers) if here else ()
     lost = call.worst_usd != 0 and isinstance(error, NewsproofError) and may_have_cost(error)
     cost = answer.cost_usd if answer is not None else None if lost else Decimal(0)
     paid = "not charged" if error is not None and cost == 0 else _usd(cost)
-    found += f", {took_s:.2f} s, {paid}" + "".join(f"; {one}" for one in quota)
+    finding += f", {took_s:.2f} s, {paid}" + "".join(f"; {remaining}" for remaining in quota)
     return CallCheck(
         name=call.name,
         state=state,
-        found=redacted(found),
+        found=redacted(finding),
         do=redacted(do),
         answered=error is None,
         latency_ms=round(took_s * 1000, 1),
@@ -299,9 +299,11 @@ async def _try(call: Call, heard: list[Overheard]) -> CallCheck:
 
 
 def _failed(error: NewsproofError | Failure, here: list[Overheard]) -> tuple[State, str, str]:
-    page = any("html" in one.headers.get("content-type", "") for one in here)
-    found = f"FAILED ({getattr(error, 'kind', 'not_configured')})" + (", the response is an HTML page" if page else "")
-    return "missing", found, error.message if isinstance(error, Failure) else str(error)
+    page = any("html" in response.headers.get("content-type", "") for response in here)
+    finding = f"FAILED ({getattr(error, 'kind', 'not_configured')})" + (
+        ", the response is an HTML page" if page else ""
+    )
+    return "missing", finding, error.message if isinstance(error, Failure) else str(error)
 
 
 def _result(call: Call, answer: Answer | Embedded | None, model: str | None) -> tuple[State, str, str]:
@@ -336,8 +338,8 @@ def _spent(made: Iterable[CallCheck]) -> list[Check]:
     known = sum((row.cost_usd for row in rows if row.cost_usd is not None), Decimal(0))
     unknown = sum(row.cost_usd is None for row in rows)
     beside = f"; {unknown} of unknown cost, at most the price printed before" if unknown else ""
-    found = f"{len(rows)} call(s), {known.normalize():f} USD, not counted in the budget{beside}"
-    return [ok("cost of this check", found)]
+    finding = f"{len(rows)} call(s), {known.normalize():f} USD, not counted in the budget{beside}"
+    return [ok("cost of this check", finding)]
 
 
 def is_same_model(requested: str, named: str) -> bool:
@@ -350,14 +352,14 @@ def is_same_model(requested: str, named: str) -> bool:
 
 def quota_left(headers: Mapping[str, str]) -> tuple[str, ...]:
     """Return the remaining quota from rate-limit headers, such as ``requests: 4999 of 5000 left``."""
-    found = []
+    remaining = []
     for name, left in headers.items():
         if (match := _LEFT.fullmatch(name.lower())) is None or not left.isprintable():
             continue
         limit = headers.get(name.lower().replace("remaining", "limit"))
         what = match["first"] or match["last"] or "requests"
-        found.append(f"{what}: {left[:40]}{f' of {limit[:40]}' if limit else ''} left")
-    return tuple(found)
+        remaining.append(f"{what}: {left[:40]}{f' of {limit[:40]}' if limit else ''} left")
+    return tuple(remaining)
 
 
 def skew_s(heard: Overheard) -> float | None:
@@ -371,32 +373,35 @@ def skew_s(heard: Overheard) -> float | None:
 
 
 def _clock(heard: Iterable[Overheard]) -> list[Check]:
-    found = {one.host: skew for one in heard if (skew := skew_s(one)) is not None}
-    if not found:
+    skews = {response.host: skew for response in heard if (skew := skew_s(response)) is not None}
+    if not skews:
         return []
-    host, most = max(found.items(), key=lambda one: abs(one[1]))
+    host, most = max(skews.items(), key=lambda entry: abs(entry[1]))
     if abs(most) <= MAX_SKEW_S:
-        return [ok("clock", f"within {MAX_SKEW_S:g} s of {len(found)} server(s)")]
+        return [ok("clock", f"within {MAX_SKEW_S:g} s of {len(skews)} server(s)")]
     which = "ahead of" if most > 0 else "behind"
     do = "set this machine's clock (timedatectl set-ntp true): it dates cases and limits searches"
     return [note("clock", f"{abs(most):.0f} s {which} the clock of {host}", do)]
 
 
 async def check_list(
-    one: ModelList, heard: list[Overheard], answered: Container[tuple[str, str]] = frozenset()
+    model_list: ModelList, heard: list[Overheard], answered: Container[tuple[str, str]] = frozenset()
 ) -> list[Check]:
     """Read a provider's list of models, which is free. Check that ours are in it and that our prompts fit their context.
 
     ``answered``: (provider, model) of the calls that succeeded before.
     """
-    name = f"models of {one.provider}"
+    name = f"models of {model_list.provider}"
     with overhearing() as here:
         try:
-            found = await one.port.listed_models()
+            models = await model_list.port.listed_models()
         except NewsproofError as exc:
             return [_no_list(name, exc)]
     heard += here
-    return [_listed(name, one, model, found, (one.provider, model) in answered) for model in one.wanted]
+    return [
+        _listed(name, model_list, model, models, (model_list.provider, model) in answered)
+        for model in model_list.wanted
+    ]
 
 
 async def refuse_silent_servers(plan: CallPlan) -> None:
@@ -406,7 +411,7 @@ async def refuse_silent_servers(plan: CallPlan) -> None:
         ConfigError: a server does not respond, or lacks a configured model; the text says what to do.
     """
     try:
-        rows = [row for one in plan.lists if one.keyless for row in await check_list(one, [])]
+        rows = [row for model_list in plan.lists if model_list.keyless for row in await check_list(model_list, [])]
     finally:
         await plan.close()
     if unmet := [f"{row.name}: {row.found}; {row.do}" for row in rows if row.state == "missing"]:
@@ -420,17 +425,17 @@ def _no_list(name: str, exc: NewsproofError) -> Check:
     return missing(name, f"no list ({kind})", redacted(str(exc)))
 
 
-def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...], answered: bool) -> Check:
-    by_name = {entry.name: entry for entry in found}
+def _listed(name: str, model_list: ModelList, model: str, models: tuple[ListedModel, ...], answered: bool) -> Check:
+    by_name = {entry.name: entry for entry in models}
     entry = by_name.get(model.removeprefix("models/")) or by_name.get(f"{model}:latest")
-    if entry is None and one.provider == "llamacpp" and len(found) == 1:
-        entry = found[0]  # llama-server with one model ignores the name
+    if entry is None and model_list.provider == "llamacpp" and len(models) == 1:
+        entry = models[0]  # llama-server with one model ignores the name
     if entry is None and answered:
-        return note(name, f"{model} is not among its {len(found)} models, but it responded")
+        return note(name, f"{model} is not among its {len(models)} models, but it responded")
     if entry is None:
-        return missing(name, f"{model} is not among its {len(found)} models", _instead(model, by_name))
-    state, words, do = _holds(one, entry)
-    return Check(name=name, state=state, found=f"{model} is among its {len(found)} models{words}", do=do)
+        return missing(name, f"{model} is not among its {len(models)} models", _instead(model, by_name))
+    state, words, do = _holds(model_list, entry)
+    return Check(name=name, state=state, found=f"{model} is among its {len(models)} models{words}", do=do)
 
 
 def _instead(model: str, names: Iterable[str]) -> str:
@@ -439,13 +444,13 @@ def _instead(model: str, names: Iterable[str]) -> str:
     return f"choose another one in MODEL_LIGHT, MODEL_HEAVY or MODEL_TASKS, such as {', '.join(near) or 'one that you load'}"
 
 
-def _holds(one: ModelList, entry: ListedModel) -> tuple[State, str, str]:
+def _holds(model_list: ModelList, entry: ListedModel) -> tuple[State, str, str]:
     if entry.context is None:
         return "ok", ", context size unknown", ""
     words = f", {entry.context:,} tokens of context"
     if entry.context >= LONGEST_CONTEXT:
         return "ok", words, ""
-    do = {"ollama": "OLLAMA_CONTEXT_LENGTH={} ollama serve", "llamacpp": "llama-server -c {}"}.get(one.provider)
+    do = {"ollama": "OLLAMA_CONTEXT_LENGTH={} ollama serve", "llamacpp": "llama-server -c {}"}.get(model_list.provider)
     if entry.context < USUAL_CONTEXT:
         text = (do or "choose a model with {} tokens or more").format(2 * USUAL_CONTEXT)
         return "missing", f"{words}: too few for ordinary prompts and their responses", text

@@ -79,8 +79,8 @@ async def create_topics(invocation: Invocation, as_json: JsonLines = False) -> N
     from newsproof.app.composition import prepare_topics
 
     settings = invocation.settings()
-    async with servers(settings, clickhouse=False) as found:
-        created = await prepare_topics(found.applied_to(settings))
+    async with servers(settings, clickhouse=False) as running:
+        created = await prepare_topics(running.applied_to(settings))
     if as_json:
         json_line({"created": created})
     elif created:
@@ -100,8 +100,8 @@ async def describe_topics(invocation: Invocation, as_json: JsonLines = False) ->
         names = list(topic_specs(topics_of(log.settings), partitions=log.settings.topic_partitions))
         async with address_of(log.settings).admin() as admin:
             existing = set(await admin.list_topics())
-            found = [name for name in names if name in existing]
-            configs = await _topic_configs(admin, found)
+            present = [name for name in names if name in existing]
+            configs = await _topic_configs(admin, present)
         for name in names:
             bounds = await offsets_of(log.address, name) if name in existing else {}
             offsets = sum(end - first for first, end in bounds.values())
@@ -132,21 +132,23 @@ async def list_letters(
 ) -> None:
     """List dead letters with their reasons."""
     async with log_to_read(invocation) as log:
-        found = [one for one in await DeadLetters(log.address, log.topics).read() if reason in (None, one.reason)]
+        letters = [
+            letter for letter in await DeadLetters(log.address, log.topics).read() if reason in (None, letter.reason)
+        ]
     if as_json:
-        return json_lines(map(letter_document, found))
+        return json_lines(map(letter_document, letters))
     columns: Columns = {
         "id": "id",
         "when": ("at", SECOND),
-        "from": lambda one: (
-            f"{one.topic} {one.partition}:{one.offset}" if one.topic else f"case {(one.case or '?')[:8]}"
+        "from": lambda letter: (
+            f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else f"case {(letter.case or '?')[:8]}"
         ),
         "reason": "reason",
         "why": "why",
-        "state": lambda one: "sent again" if one.requeued else "",
-        "value": lambda one: shortened(one.preview, 50),
+        "state": lambda letter: "sent again" if letter.requeued else "",
+        "value": lambda letter: shortened(letter.preview, 50),
     }
-    Sheet.of(found, columns, title=counted(len(found), "dead letter")).print()
+    Sheet.of(letters, columns, title=counted(len(letters), "dead letter")).print()
 
 
 @command(dlq, late_logs=True)

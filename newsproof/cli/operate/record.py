@@ -112,26 +112,30 @@ async def verify(
     first, last = _day(since, "--from"), _day(until, "--to")
     files = [read_file(path) for path in root or []]
     async with log_to_read(invocation) as log:
-        days, found = await compare(KafkaLog(log.address), log.topics, folder, since=first, until=last, files=files)
+        days, differences = await compare(
+            KafkaLog(log.address), log.topics, folder, since=first, until=last, files=files
+        )
     if as_json:
-        json_line({"days": len(days), "signals": sum(day.signals for day in days), "differences": found})
-    elif found:
+        json_line({"days": len(days), "signals": sum(day.signals for day in days), "differences": differences})
+    elif differences:
         columns: Columns = {
             "day": "day",
             "what": "kind",
-            "signal": lambda one: one.signal_id or "–",
+            "signal": lambda difference: difference.signal_id or "–",
             "revision": ("revision", Unit(lambda revision: str(revision or "–"))),
             "how": "what",
         }
         Sheet.of(
-            found, columns, title=f"{counted(len(found), 'difference')} between the log and the published record"
+            differences,
+            columns,
+            title=f"{counted(len(differences), 'difference')} between the log and the published record",
         ).print()
     else:
         say_result(
             f"The log matches the published record: {counted(sum(day.signals for day in days), 'revision')} on "
             f"{counted(len(days), 'day')}, {days[0].day} to {days[-1].day}."
         )
-    return exits.FINDING if found else exits.OK
+    return exits.FINDING if differences else exits.OK
 
 
 @command(record)
@@ -149,14 +153,14 @@ async def prove(
     """
     async with log_to_read(invocation) as log:
         _, proofs = await _published(log, folder, None, None, only=signal_id)
-    found = {number: proof for (_, number), proof in proofs.items()}
-    if not found or (revision is not None and revision not in found):
+    by_revision = {number: proof for (_, number), proof in proofs.items()}
+    if not by_revision or (revision is not None and revision not in by_revision):
         wanted = f"signal {signal_id}" if revision is None else f"revision {revision} of signal {signal_id}"
         raise ConfigError(
             f"no file in {folder} proves {wanted}: `newsproof record publish` writes a day's file after its end, and "
             "`newsproof signals --json` lists the signals"
         )
-    json_line(found[max(found) if revision is None else revision])
+    json_line(by_revision[max(by_revision) if revision is None else revision])
 
 
 @command(record)
@@ -180,14 +184,14 @@ async def report(
     horizon_s = parse_span(horizon)
     if horizon_s not in HORIZONS_S:
         raise typer.BadParameter(f"{horizon!r}: write 5m, 1h, 4h or 24h", param_hint="--horizon")
-    found = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
+    track_record = await _track_record(invocation, folder, _day(since, "--from"), _day(until, "--to"), horizon_s)
     if html is not None:
-        write_page(html, lambda written_at: track_page(found, written_at=written_at))
+        write_page(html, lambda written_at: track_page(track_record, written_at=written_at))
     if as_json:
-        return json_line(found)
-    groups_sheet(found, title=f"Track record {found.since} to {found.until}").print()
+        return json_line(track_record)
+    groups_sheet(track_record, title=f"Track record {track_record.since} to {track_record.until}").print()
     say_result(
-        f"{warning_of(found)}The period has {counted(len(found.signals), 'signal')}; --json and --html list all, with proofs."
+        f"{warning_of(track_record)}The period has {counted(len(track_record.signals), 'signal')}; --json and --html list all, with proofs."
     )
 
 
@@ -210,12 +214,12 @@ async def _track_record(
     if not signals:
         raise ConfigError("no signal was published in this period: leave out --from and --to, or choose other days")
     async with database(invocation, admin=False) as client:
-        found = (await client.query(_OUTCOMES, {"horizon": horizon_s})).dicts()
+        rows = (await client.query(_OUTCOMES, {"horizon": horizon_s})).dicts()
     outcomes = {
         row["case_id"]: Outcome(market_return=row["market_return"], source=row["price_source"], exit_at=row["exit_at"])
-        for row in found
+        for row in rows
     }
-    days = sorted(one.decided_at.date().isoformat() for one in signals)
+    days = sorted(signal.decided_at.date().isoformat() for signal in signals)
     return track_record(signals, proofs, outcomes, since=since or days[0], until=until or days[-1], horizon_s=horizon_s)
 
 
@@ -231,10 +235,10 @@ async def _published(
         if only in (None, revision.signal.signal_id):
             by_day.setdefault(day_of(revision.row.appended_ms), []).append(revision)
     proofs: dict[tuple[str, int], Proof] = {}
-    for day, found in by_day.items():
+    for day, rows in by_day.items():
         if (path := path_of(folder, day)).exists():
-            proofs |= proofs_of(read_file(path), found)
-    return [one.signal for found in by_day.values() for one in found], proofs
+            proofs |= proofs_of(read_file(path), rows)
+    return [row.signal for rows in by_day.values() for row in rows], proofs
 
 
 _OUTCOMES = """
@@ -292,8 +296,8 @@ async def rebuild_memory(invocation: Invocation, as_json: JsonReport = False) ->
     from newsproof.app.processes.supervisor import prepare_tables
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings) as found:
-        at = found.applied_to(settings)
+    async with servers(settings) as running:
+        at = running.applied_to(settings)
         await prepare_tables(at)
         async with clickhouse_of(at) as client:
             report = await rebuild(address_of(at), topics_of(at), client)

@@ -125,13 +125,16 @@ async def show(invocation: Invocation, id: Which, as_json: JsonLines = False) ->
 
     settings = invocation.settings()
     (source,) = chosen(sources_of(own_file(settings)), [id])
-    (row,) = [one for one in await _listed(settings) if one.id == id]
+    (row,) = [source for source in await _listed(settings) if source.id == id]
     document = msgspec.to_builtins(row) | {n: v for n, v in msgspec.to_builtins(source).items() if v or n == "default"}
     if as_json:
         json_line(document)
     else:
         rows = [(n, v) for n, v in document.items() if n != "reputation" and v not in ("", None)]
-        table(("what", "value"), [*rows, *(line for one in row.reputation for line in reputation_lines(one))])
+        table(
+            ("what", "value"),
+            [*rows, *(line for source_reputation in row.reputation for line in reputation_lines(source_reputation))],
+        )
 
 
 @command(sources, late_logs=True)
@@ -146,12 +149,14 @@ async def reputation(invocation: Invocation, as_json: JsonLines = False) -> None
     from streams.reputation.reputation_topic import compute_reputations
 
     async with log_to_read(invocation) as log:
-        found = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
+        reputations = await compute_reputations(KafkaLog(log.address), log.topics, utc_now())
     if as_json:
-        return json_lines(found)
+        return json_lines(reputations)
     columns = ("source", "language", "stories", "first", "ahead by", *_FIGURES[1:], "edited", "lag")
     table(
-        columns, [(one.source, one.language, one.stories, *_cells(one)) for one in found], right=("stories", "edited")
+        columns,
+        [(row.source, row.language, row.stories, *_cells(row)) for row in reputations],
+        right=("stories", "edited"),
     )
     say_result(
         f"Stories of the last {WINDOW.days} days, with 95 % intervals in brackets. Below {RATED_FROM} stories, "
@@ -263,13 +268,13 @@ def remove(ctx: typer.Context, id: Which) -> None:
     if len(kept) == len(rows):
         raise ConfigError(f"{id} is built in and unchanged by {path}: `newsproof sources mute {id}` turns it off")
     _written(path, "".join(kept))
-    said = "is as built in again" if id in sources_of(None) else "was removed"
-    say_result(f"{id} {said}, as written to {path}.")
+    outcome = "is as built in again" if id in sources_of(None) else "was removed"
+    say_result(f"{id} {outcome}, as written to {path}.")
 
 
 def _is_of(row: str, name: str) -> bool:
     """Return whether one row of a sources file is of this source."""
-    return [one.get("id") for one in tomllib.loads(row).get("source", [])] == [name]
+    return [source.get("id") for source in tomllib.loads(row).get("source", [])] == [name]
 
 
 def _appended(settings: Settings, rows: str) -> Path:
@@ -313,33 +318,33 @@ def reputation_cell(known: tuple[Reputation, ...]) -> str:
     """Return a reputation as one cell: that of the language with most stories. Empty if there is none."""
     if not known:
         return ""
-    most = max(known, key=lambda one: one.stories)
+    most = max(known, key=lambda row: row.stories)
     return f"{_percent(most.first.share)} first, {_percent(most.retracted.share)} retracted" if most.rated else UNRATED
 
 
-def reputation_lines(one: Reputation) -> list[tuple[str, str]]:
+def reputation_lines(row: Reputation) -> list[tuple[str, str]]:
     """Return a reputation in one language as lines of (name, value)."""
     from streams.reputation.fold import RATED_FROM
 
-    shares = {name: getattr(one, name) for name in _FIGURES}
+    shares = {name: getattr(row, name) for name in _FIGURES}
     rows = {
-        "stories": f"{one.stories}{'' if one.rated else f', {UNRATED} below {RATED_FROM}'}",
-        "as of": f"{one.as_of:%Y-%m-%d %H:%M}",
+        "stories": f"{row.stories}{'' if row.rated else f', {UNRATED} below {RATED_FROM}'}",
+        "as of": f"{row.as_of:%Y-%m-%d %H:%M}",
         **{name: f"{share.count} of {share.of}  {_share(share)}".rstrip() for name, share in shares.items()},
-        "tied": f"{one.tied} of {one.first.of}",
-        "ahead by": _lead(one),
-        "edited": str(one.edited),
-        "lag": _seconds(one.lag_s),
+        "tied": f"{row.tied} of {row.first.of}",
+        "ahead by": _lead(row),
+        "edited": str(row.edited),
+        "lag": _seconds(row.lag_s),
     }
     rows["retracted"] += ", after the prior Beta(1, 19)"
-    return [(f"{name}, {one.language}", value) for name, value in rows.items() if value]
+    return [(f"{name}, {row.language}", value) for name, value in rows.items() if value]
 
 
-def _cells(one: Reputation) -> tuple[str | int, ...]:
-    if not one.rated:
+def _cells(row: Reputation) -> tuple[str | int, ...]:
+    if not row.rated:
         return (UNRATED, *[""] * (len(_FIGURES) + 2))
-    shares = [_share(getattr(one, name)) for name in _FIGURES]
-    return (shares[0], _lead(one), *shares[1:], one.edited, _seconds(one.lag_s))
+    shares = [_share(getattr(row, name)) for name in _FIGURES]
+    return (shares[0], _lead(row), *shares[1:], row.edited, _seconds(row.lag_s))
 
 
 def _share(of: Share) -> str:
@@ -350,8 +355,8 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
 
 
-def _lead(one: Reputation) -> str:
-    if (lead := one.lead_s) is None:
+def _lead(row: Reputation) -> str:
+    if (lead := row.lead_s) is None:
         return ""
     return _seconds(lead.median) + (
         "" if lead.low is None or lead.high is None else f" ({lead.low:.0f} to {lead.high:.0f})"

@@ -134,8 +134,8 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
         ConfigError: no case or several cases match; the text lists candidates.
     """
     cases = await read_cases(KafkaLog(address), topics)
-    if found := named_by(cases, wanted):
-        return _only(found, wanted)
+    if matches := named_by(cases, wanted):
+        return _only(matches, wanted)
     known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
     raise ConfigError(
         f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id "
@@ -144,11 +144,11 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
     )
 
 
-def _only(found: Sequence[CaseRow], wanted: str) -> str:
-    if len(found) == 1:
-        return found[0].case_id
-    listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in found[:8])
-    raise ConfigError(f"{counted(len(found), 'case')} are called {wanted!r}, give one case id: {listed}")
+def _only(matches: Sequence[CaseRow], wanted: str) -> str:
+    if len(matches) == 1:
+        return matches[0].case_id
+    listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in matches[:8])
+    raise ConfigError(f"{counted(len(matches), 'case')} are called {wanted!r}, give one case id: {listed}")
 
 
 def print_case(
@@ -162,13 +162,13 @@ def print_case(
     _say(f"{document.sentence.of(language)}\n")
     if revisions and (last := revisions[-1]).stage in WITHDRAWN:
         # First, because everything below is about a signal that is no longer active.
-        said = fill(
+        heading = fill(
             "{stage} at {at:%Y-%m-%d %H:%M:%S} UTC: {action} {sure:.2f} ({verdict}); below, what came before.\n",
             "{stage}，{at:%Y-%m-%d %H:%M:%S} UTC：{action} {sure:.2f}（{verdict}）；以下是此前的经过。\n",
             stage=Text(last.stage.capitalize(), term(last.stage).zh), at=last.decided_at, sure=last.confidence,
             action=action_in_words(last), verdict=verdict_in_words(last),
         )  # fmt: skip
-        _say(said.of(language))
+        _say(heading.of(language))
     timeline: Columns = {
         "after": ("after_s", Unit(_after)),
         "phase": lambda line: term(line.phase),
@@ -212,18 +212,18 @@ def _print_news(document: CaseDocument, extent: str, language: Language) -> None
     _say(" · ".join(k for k in known if k))
     _say(f"\n  {news.text}\n")
     if claims := document.claims:
-        said = fill(
+        heading = fill(
             "It makes {n} claims, each with a case: {each}.\n", "它包含 {n} 个说法，各有一个案例：{each}。\n", n=len(claims),
             each=joined(f"{asset} {case[:8]}" for asset, case in claims.items()),
         )  # fmt: skip
-        _say(said.of(language))
+        _say(heading.of(language))
 
 
 def _print_evidence(document: CaseDocument, language: Language) -> None:
-    found, critique, pages = document.findings, document.critique, document.pages
-    if found is None:
+    findings, critique, pages = document.findings, document.critique, document.pages
+    if findings is None:
         return
-    judged, title = list(zip(found.references, pages, strict=True)), narrative.findings_in_words(found)
+    judged, title = list(zip(findings.references, pages, strict=True)), narrative.findings_in_words(findings)
     by_critic = bool(critique and critique.stances)
     evidence: Columns = {
         "#": lambda pair: pair[0].reference_number,
@@ -252,9 +252,9 @@ def _print_evidence(document: CaseDocument, language: Language) -> None:
         )
     if critique is not None and judged:
         _say(f"{narrative.readers_in_words(critique).of(language)}\n")
-    if found.dropped:
+    if findings.dropped:
         dropped: Columns = {"why not": "reason", "address": "url", "title": "title"}
-        print_in(language, found.dropped, dropped, title=Text("Results that were not used", "未采用的结果"))
+        print_in(language, findings.dropped, dropped, title=Text("Results that were not used", "未采用的结果"))
 
 
 def _print_critique(critique: EvidenceCritiqued | None, language: Language) -> None:
@@ -351,17 +351,19 @@ async def find_recording(source: Source, wanted: str) -> Recording:
 
     ended = (await survey(source)).ended
     exact = frozenset(c for c in ended if len(wanted) >= 4 and c.startswith(wanted.lower()))
-    found: list[Recording] = []
+    matches: list[Recording] = []
     async for recording in recordings(source, (lambda _id: True) if not exact else exact.__contains__):
         opening = recording.received
         named = isinstance(opening, EventReceived) and opening.part is None and opening.news.external_id == wanted
         if exact or named:
-            found.append(recording)
-    if len(found) == 1:
-        return found[0]
-    some = ", ".join(r.case_id for r in found[:5])
-    how = f" ({some}): name one case id" if found else ": `newsproof cases` lists them; an open case cannot be replayed"
-    raise ConfigError(f"{len(found)} ended cases match {wanted!r}{how}")
+            matches.append(recording)
+    if len(matches) == 1:
+        return matches[0]
+    some = ", ".join(r.case_id for r in matches[:5])
+    how = (
+        f" ({some}): name one case id" if matches else ": `newsproof cases` lists them; an open case cannot be replayed"
+    )
+    raise ConfigError(f"{len(matches)} ended cases match {wanted!r}{how}")
 
 
 def _refuse(recording: Recording, source: Source, from_step: str | None, graph: Registry) -> None:

@@ -132,7 +132,7 @@ async def export_parquet(
         unfinished = _begun(directory)
         try:
             started = datetime.now(UTC)
-            written = tuple([await _write_table(client, one, final, unfinished) for one, final in wanted])
+            written = tuple([await _write_table(client, table, final, unfinished) for table, final in wanted])
             done = Export(database=client.database, exported_at=started, code_version=VERSION, tables=written)
             await asyncio.to_thread(_publish, done, unfinished, directory, before)
         finally:
@@ -158,7 +158,7 @@ def _checked(directory: Path, *, overwrite: bool) -> list[str]:
         raise ConfigError(
             f"{directory / MANIFEST} is not an export's manifest that this version can read ({exc}): name another directory"
         ) from exc
-    return [one.file for one in earlier.tables if Path(one.file).name == one.file]
+    return [table.file for table in earlier.tables if Path(table.file).name == table.file]
 
 
 def _begun(directory: Path) -> Path:
@@ -192,14 +192,14 @@ async def _described(client: ClickHouse, names: Sequence[str]) -> list[tuple[Exp
     return [known[name] for name in chosen]
 
 
-async def _write_table(client: ClickHouse, one: ExportedTable, final: bool, directory: Path) -> ExportedTable:
+async def _write_table(client: ClickHouse, table: ExportedTable, final: bool, directory: Path) -> ExportedTable:
     # Named one by one: * leaves out columns that are computed on insert.
     from infra.clickhouse.parquet import write_parquet
 
-    columns = ", ".join(f"`{column.name}`" for column in one.columns)
-    path = directory / one.file
-    rows = await write_parquet(client, f"SELECT {columns} FROM `{one.table}`{' FINAL' if final else ''}", path)
-    return msgspec.structs.replace(one, rows=rows, size=path.stat().st_size)
+    columns = ", ".join(f"`{column.name}`" for column in table.columns)
+    path = directory / table.file
+    rows = await write_parquet(client, f"SELECT {columns} FROM `{table.table}`{' FINAL' if final else ''}", path)
+    return msgspec.structs.replace(table, rows=rows, size=path.stat().st_size)
 
 
 def _publish(done: Export, unfinished: Path, directory: Path, before: Sequence[str]) -> None:
@@ -208,7 +208,7 @@ def _publish(done: Export, unfinished: Path, directory: Path, before: Sequence[s
     (unfinished / README).write_text(readme(done), "utf-8")
     (directory / README).unlink(missing_ok=True)
     (directory / MANIFEST).unlink(missing_ok=True)
-    files = [one.file for one in done.tables]
+    files = [table.file for table in done.tables]
     for name in (*files, MANIFEST, README):
         os.replace(unfinished / name, directory / name)  # noqa: PTH105 - says what it does to a file that is there
     for name in before:
@@ -228,9 +228,9 @@ def readme(done: Export) -> str:
             _escaped
         ),
     ]
-    for one in done.tables:
-        columns = Sheet.of(one.columns, {"column": _quoted("name"), "type": _quoted("type"), "holds": "comment"})
-        lines += ["", f"## {one.file}", "", columns.markdown(_escaped)]
+    for table in done.tables:
+        columns = Sheet.of(table.columns, {"column": _quoted("name"), "type": _quoted("type"), "holds": "comment"})
+        lines += ["", f"## {table.file}", "", columns.markdown(_escaped)]
     return "\n".join(lines) + "\n"
 
 

@@ -103,15 +103,15 @@ async def cases(
     """List all cases, one line each: when the news arrived (UTC), its id, the asset, the result and the text."""
     _check("--status", () if status is None else (status,), STATUSES)
     async with log_to_read(invocation) as log:
-        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
+        rows = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
         newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
-    for case in found:
+    for case in rows:
         if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
             case.end = in_short(signal)  # later news may have retracted the signal
     if wide or as_json:
-        return Sheet.of(found, _CASES, title=counted(len(found), "case")).show(as_json=as_json, piped=UNWRAPPED)
-    say_result(f"{counted(len(found), 'case')}, times in UTC")
-    for at, c in zip(clock_times([c.received_at for c in found], datetime.now(UTC)), found, strict=True):
+        return Sheet.of(rows, _CASES, title=counted(len(rows), "case")).show(as_json=as_json, piped=UNWRAPPED)
+    say_result(f"{counted(len(rows), 'case')}, times in UTC")
+    for at, c in zip(clock_times([c.received_at for c in rows], datetime.now(UTC)), rows, strict=True):
         result = c.end if c.status == "signal" else f"{c.status}: {c.end}" if c.end else c.status
         cells = (at, short_name(c.external_id or "", c.case_id), short_asset(c.asset), fitted(result, 26))
         say_result(one_line(cells, c.text, _width()))
@@ -149,7 +149,7 @@ def since_when(written: str, *, now: datetime) -> datetime:
 
 
 def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
-    if unknown := [one for one in given if one not in known]:
+    if unknown := [value for value in given if value not in known]:
         raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
 
 
@@ -176,7 +176,7 @@ async def _follow(
     before = [signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)]
     for signal in list(filter(fits, before))[-(limit or 0) :]:
         show(signal)
-    seen = {one.signal_id: one.revision for one in sorted(before, key=lambda one: one.revision)}
+    seen = {earlier.signal_id: earlier.revision for earlier in sorted(before, key=lambda earlier: earlier.revision)}
     every = subscribe(
         verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
     )
@@ -187,7 +187,8 @@ async def _follow(
 
 def _in_full(signal: Signal, language: Language) -> str:
     action, stage, verdict = (
-        one.of(language) for one in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
+        words.of(language)
+        for words in (action_in_words(signal), stage_in_words(signal.stage), verdict_in_words(signal))
     )
     return (
         f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action:<16}"

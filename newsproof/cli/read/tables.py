@@ -100,7 +100,7 @@ async def run_script(
     statements = split_statements(text)
     if not statements:
         raise ConfigError('the statement is empty: write one, such as "SELECT * FROM v_cost_by_step"')
-    statements = list(takewhile(lambda one: one.lower() not in _LEAVE, statements))
+    statements = list(takewhile(lambda candidate: candidate.lower() not in _LEAVE, statements))
     if not statements:
         return
     for name in parameters:
@@ -133,13 +133,13 @@ async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str],
             return None
         return await client.query(statement, bound)
     except PermanentError as exc:
-        said = engine_words(exc)
-        if not admin and ("(ACCESS_DENIED)" in said or "(READONLY)" in said):
+        message = engine_words(exc)
+        if not admin and ("(ACCESS_DENIED)" in message or "(READONLY)" in message):
             raise PermanentError(
-                f"{said} (this ran as the read-only analyst; use `newsproof sql --admin` to write)"
+                f"{message} (this ran as the read-only analyst; use `newsproof sql --admin` to write)"
             ) from exc
         raise PermanentError(
-            f'ClickHouse refuses the statement: {said} (the tables: newsproof sql "SHOW TABLES")', kind=exc.kind
+            f'ClickHouse refuses the statement: {message} (the tables: newsproof sql "SHOW TABLES")', kind=exc.kind
         ) from exc
 
 
@@ -269,8 +269,8 @@ async def report(
     from newsproof.report.text_report import print_report_of
 
     async with database(invocation, admin=False) as client:
-        found = await read_report(client, run_id=run_id, interval=share_interval)
+        answers = await read_report(client, run_id=run_id, interval=share_interval)
         more = await study_section(client, run_id) if html is not None else ""
-    json_line(found) if as_json else print_report_of(found)
+    json_line(answers) if as_json else print_report_of(answers)
     if html is not None:
-        write_page(html, lambda written_at: page_of(found, written_at=written_at, more=more))
+        write_page(html, lambda written_at: page_of(answers, written_at=written_at, more=more))

@@ -44,7 +44,7 @@ async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
         reader = BotsReader(log.address, log.topics, prices)
         try:
             processes, _ = await Processes(at.newsproof_data_dir).look()
-            rows = await reader.items(bots, {one.name: one.state for one in processes})
+            rows = await reader.items(bots, {process.name: process.state for process in processes})
         finally:
             await reader.close()
     columns: Columns = {
@@ -62,7 +62,7 @@ async def list_bots(invocation: Invocation, as_json: JsonLines = False) -> None:
 
 
 def _number_desired(wanted: Sequence[Mapping[str, Any]] | None) -> str:
-    return "" if wanted is None else str(sum(one["side"] is not None for one in wanted))
+    return "" if wanted is None else str(sum(position["side"] is not None for position in wanted))
 
 
 def _open_profit(paper: Mapping[str, Any] | None) -> str:
@@ -85,8 +85,8 @@ async def run_one(invocation: Invocation, name: Name, as_json: JsonLines = False
         say_on_stderr(
             f'{name} is in paper mode: nothing reaches a market. Set mode = "live" in {settings.bots_file} to trade.'
         )
-    async with servers(settings, clickhouse=bot.prices == "imported") as found:
-        await run_bot(found.applied_to(settings), name, on_settled=_json_of if as_json else _say)
+    async with servers(settings, clickhouse=bot.prices == "imported") as running:
+        await run_bot(running.applied_to(settings), name, on_settled=_json_of if as_json else _say)
 
 
 @bots.command()
@@ -109,16 +109,16 @@ async def check(invocation: Invocation, name: Name, as_json: JsonObject = False)
     """Check a bot's definition, its secret and its destination. Sends no order and no message."""
     from newsproof.app.processes.bots import check_bot
 
-    found = await check_bot(invocation.settings(), name)
-    there = found.get("open_at_far_side")
-    ready = f"{name} ({found['kind']}, {found['mode']}) is ready."
+    checked = await check_bot(invocation.settings(), name)
+    there = checked.get("open_at_far_side")
+    ready = f"{name} ({checked['kind']}, {checked['mode']}) is ready."
     if there is not None:
         ready += f" It holds {there} open positions of this bot."
-    elif found["mode"] == "live":
+    elif checked["mode"] == "live":
         ready += " Its open positions cannot be read."
-    if found["kind"] == "notify":
+    if checked["kind"] == "notify":
         ready = f"{name} is ready. It sends messages to people and makes no orders."
-    show(found, ready, as_json=as_json)
+    show(checked, ready, as_json=as_json)
 
 
 @command(bots, late_logs=True)

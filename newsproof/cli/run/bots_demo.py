@@ -106,12 +106,12 @@ async def _run(running: Pipeline, as_json: bool) -> tuple[BotsSummary, bool]:
         async with play.bots(address, topics), address.producer(linger_ms=0) as producer:
             for step in steps_of(revisions):
                 await play.step(step, producer, topics)
-    signals = {one.signal.signal_id for one in revisions}
+    signals = {revision.signal.signal_id for revision in revisions}
     summary = BotsSummary(
         signals=len(signals),
         entries=receiver.entries,
         exits=receiver.exits,
-        retractions=sum(one.signal.stage in WITHDRAWN for one in revisions),
+        retractions=sum(revision.signal.stage in WITHDRAWN for revision in revisions),
         open_positions_wrong=play.wrong,
         duplicate_entries=receiver.duplicates,
         notified=telegram.messages,
@@ -176,7 +176,7 @@ async def _judged(settings: Settings) -> list[Revision]:
     published = {news.case_id: news.published_at.astimezone(UTC) for news in items}
     of_news = Counter[datetime]()
     dated = []
-    for signal, headers in sorted(await read_signals(log, topics), key=lambda one: one[0].revision):
+    for signal, headers in sorted(await read_signals(log, topics), key=lambda pair: pair[0].revision):
         at = published[cases[headers[PARTITION].decode(), headers[OFFSET].decode()]]
         of_news[at] += 1
         dated.append(_dated(signal, headers, at + of_news[at] * APART))
@@ -190,15 +190,15 @@ def _dated(signal: Signal, headers: dict[str, bytes], at: datetime) -> Revision:
 
 def steps_of(revisions: Sequence[Revision]) -> list[Step]:
     """Return the revisions and the expiries in the order of their time."""
-    arriving = [Step(one.at, one) for one in revisions]
-    expiring = [Step(at) for at in {one.signal.valid_until for one in revisions}]
-    return sorted([*arriving, *expiring], key=lambda one: one.at)
+    arriving = [Step(revision.at, revision) for revision in revisions]
+    expiring = [Step(at) for at in {revision.signal.valid_until for revision in revisions}]
+    return sorted([*arriving, *expiring], key=lambda step: step.at)
 
 
 # What should be: worked out here, without the bots' code
 
 
-class Expected:
+class ExpectedPositions:
     """The positions that a bot with the default limits should hold, and the messages that should have been sent.
 
     ``fills``: whether an order on an asset gets a price at a time.
@@ -218,10 +218,10 @@ class Expected:
             self._live.pop(arrived.signal_id, None)
             if arrived.stage == "final" and arrived.verdict in ACTED_ON and arrived.confidence >= 0.7:
                 self._live[arrived.signal_id] = arrived
-        self._live = {id: one for id, one in self._live.items() if one.valid_until > step.at}
+        self._live = {id: signal for id, signal in self._live.items() if signal.valid_until > step.at}
         sides: dict[str, set[str]] = {}
-        for one in self._live.values():
-            sides.setdefault(one.asset, set()).add("long" if one.action == "buy" else "short")
+        for signal in self._live.values():
+            sides.setdefault(signal.asset, set()).add("long" if signal.action == "buy" else "short")
         self.held = {asset: held for asset, held in self.held.items() if sides.get(asset) == {held[0]}}
         if arrived is None or arrived.signal_id not in self._live or arrived.asset in self.held:
             return
@@ -327,21 +327,23 @@ class _Play:
         self._runners: list[BotRunner] = []
         self._tasks: list[asyncio.Task[None]] = []
         series = read_bars(bundled_prices()).series
-        self._map = {_asset(one.symbol): one.symbol for one in series}
+        self._map = {_asset(prices.symbol): prices.symbol for prices in series}
         self._prices = BarPrices(series)
-        bars = {_asset(one.symbol): one.times_ms for one in series}
+        bars = {_asset(prices.symbol): prices.times_ms for prices in series}
 
         def fills(asset: str, at: datetime) -> bool:
             return any(0 <= bar - at.timestamp() * 1000 <= 900_000 for bar in bars.get(asset, ()))
 
-        self._at_receiver, self._on_paper = Expected(lambda _asset, _at: True), Expected(fills)
+        self._at_receiver, self._on_paper = ExpectedPositions(lambda _asset, _at: True), ExpectedPositions(fills)
 
     @property
     def skipped(self) -> Mapping[str, int]:
         """Reason → orders that the paper bot refused."""
-        bots = {one.id: one.bot for one in self.records if isinstance(one, Planned)}
-        settled = (one for one in self.records if isinstance(one, Settled) and bots[one.delivery] == "demo-paper")
-        return dict(Counter(one.reason for one in settled if one.outcome != "delivered").most_common())
+        bots = {record.id: record.bot for record in self.records if isinstance(record, Planned)}
+        settled = (
+            record for record in self.records if isinstance(record, Settled) and bots[record.delivery] == "demo-paper"
+        )
+        return dict(Counter(record.reason for record in settled if record.outcome != "delivered").most_common())
 
     @asynccontextmanager
     async def bots(self, address: Any, topics: Topics) -> AsyncIterator[None]:
@@ -363,14 +365,14 @@ class _Play:
             chat, message_adapter(chat, (token,)), address, topics, page="https://newsproof.invalid/", **more
         )
         running: Sequence[DeliveryRunner] = (*self._runners, messages)
-        self._tasks = [asyncio.create_task(one.run()) for one in running]
+        self._tasks = [asyncio.create_task(runner.run()) for runner in running]
         try:
-            if not await self._until(lambda: all(one.state == "running" for one in running)):
+            if not await self._until(lambda: all(runner.state == "running" for runner in running)):
                 raise TransientError(f"the bots did not start within {SETTLED_WITHIN_S:g} s: run the demo again")
             yield
         finally:
-            for one in running:
-                one.stop()
+            for runner in running:
+                runner.stop()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _keep(self, planned: Planned, settled: Settled) -> None:
@@ -382,9 +384,9 @@ class _Play:
         self._at_receiver.apply(step)
         self._on_paper.apply(step)
         if step.revision is not None:
-            one = step.revision
-            key, headers = one.signal.signal_id.encode(), list(one.headers.items())
-            await producer.send_and_wait(topics.signals, msgspec.json.encode(one.signal), key=key, headers=headers)
+            revision = step.revision
+            key, headers = revision.signal.signal_id.encode(), list(revision.headers.items())
+            await producer.send_and_wait(topics.signals, msgspec.json.encode(revision.signal), key=key, headers=headers)
         for runner in self._runners:
             runner.wake()
         if not await self._until(
@@ -395,8 +397,8 @@ class _Play:
 
     def _differences(self) -> list[str]:
         """Return the assets whose position at the receiver, or in the paper book, is not as it should be."""
-        open_ones = [one for one in paper_book(self.records, "demo-paper") if one.exited_at is None]
-        paper = {one.asset: (one.side, one.signal_id) for one in open_ones}
+        open_ones = [trade for trade in paper_book(self.records, "demo-paper") if trade.exited_at is None]
+        paper = {trade.asset: (trade.side, trade.signal_id) for trade in open_ones}
         receiver = {_asset(symbol): held for symbol, held in self._receiver.held.items()}
         return [
             asset

@@ -213,8 +213,10 @@ async def _run_listening(
     published = await _news(settings, topics)
     summary = summary_of(newsroom.shown, published, ends.cases, time.monotonic() - began)
     if not as_json:
-        told = {(one.source, one.text_hash): one.of for one in newsroom.shown}
-        names = {case_id: f"{told.get(one.text, one.external_id)} {one.source}" for case_id, one in ends.cases.items()}
+        events = {(shown.source, shown.text_hash): shown.of for shown in newsroom.shown}
+        names = {
+            case_id: f"{events.get(case.text, case.external_id)} {case.source}" for case_id, case in ends.cases.items()
+        }
         print_signals(signals, names, language=reader_language(None))
         cursors = await Cursors(address, topics).read()
         print_what_came(summary, published, cursors, ends.cases, signals)
@@ -257,7 +259,7 @@ async def _news(settings: Settings, topics: Topics) -> list[News]:
     from newsproof.app.composition import address_of
 
     address, now = address_of(settings), datetime.now(UTC)
-    found: list[News] = []
+    items: list[News] = []
     async for _, records in read_range(address, await offsets_of(address, topics.news)):
-        found += [decode_news(one.value, now=now) for one in records]
-    return found
+        items += [decode_news(record.value, now=now) for record in records]
+    return items

@@ -27,7 +27,7 @@ from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.sheet import json_line
 from newsproof.app.terminal import command_name
-from newsproof.report.demo import Opened
+from newsproof.report.demo import OpenedCase
 from schemas.errors import TransientError
 from schemas.events import BY_WIRE_NAME, TERMINAL_NAMES, CaseDropped, EventReceived, SearchCompleted, SignalSynthesized
 from schemas.ids import text_hash
@@ -167,8 +167,8 @@ async def stored(settings: Settings, topics: Topics, ends: DemoJournal, tables: 
 
     async def is_stored() -> bool:
         signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address), topics)]
-        found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
-        return len(signals) >= ends.signals and found.rows[0] == (ends.events, len(signals))
+        counts = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
+        return len(signals) >= ends.signals and counts.rows[0] == (ends.events, len(signals))
 
     await _until(is_published, "not every signal was published in time: check the worker's log")
     await _until(is_stored, "the sink did not fill the tables in time: check its log")
@@ -203,7 +203,7 @@ class DemoJournal(msgspec.Struct):
 
     events: int = 0
     signals: int = 0
-    cases: dict[str, Opened] = {}
+    cases: dict[str, OpenedCase] = {}
     finished: set[str] = set()
     searched: set[str] = set()
     marks: dict[Any, int] = {}
@@ -214,11 +214,11 @@ class DemoJournal(msgspec.Struct):
         kind = BY_WIRE_NAME.get(name)
         if kind is EventReceived:
             news = orjson.loads(value)["news"]
-            self.cases[case_id] = Opened(news["source"], news.get("external_id", ""), text_hash(news["text"]))
+            self.cases[case_id] = OpenedCase(news["source"], news.get("external_id", ""), text_hash(news["text"]))
         elif kind is SignalSynthesized:
             self.signals += 1
         elif kind is SearchCompleted:
-            if any(one.get("failure") is None for one in orjson.loads(value)["outcomes"]):
+            if any(outcome.get("failure") is None for outcome in orjson.loads(value)["outcomes"]):
                 self.searched.add(case_id)
         elif kind is CaseDropped and case_id in self.cases:  # a second look is not a news item's case
             dropped = orjson.loads(value)

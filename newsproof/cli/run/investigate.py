@@ -208,8 +208,8 @@ async def _followed(feed: TurnFeed, item: TurnItem, *, as_json: bool) -> int:
 
 def _progress(data: dict[str, Any]) -> str:
     seconds = data["duration_ms"] / 1000
-    did, found = _cut(data["action"], 110), _cut(data["observation"], 160)
-    return f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {found}"
+    did, observed = _cut(data["action"], 110), _cut(data["observation"], 160)
+    return f"  {seconds:6.1f} s  {data['phase']:<13} {did}: {observed}"
 
 
 def _cut(text: str, most: int) -> str:
@@ -287,8 +287,8 @@ async def watch(
 @command(watches, "list")
 async def list_watches(invocation: Invocation, as_json: AsJson = False) -> None:
     """List watches with their state, last run, next run and last result."""
-    found = await _with_book(invocation, lambda book: book.views())
-    if not found and not as_json:
+    views = await _with_book(invocation, lambda book: book.views())
+    if not views and not as_json:
         return say_result('No watches. `newsproof watch "DeepSeek" --every 6h` creates one.')
     columns: Columns = {
         "id": lambda watch: watch.id[:8],
@@ -300,10 +300,10 @@ async def list_watches(invocation: Invocation, as_json: AsJson = False) -> None:
         "next due": lambda watch: _time(watch.next_due_at),
         "last result": _result,
     }
-    Sheet.of(found, columns).show(as_json=as_json)
-    for one in found if not as_json else ():
-        if one.note:
-            say_result(f"{one.id[:8]} {one.note}.")
+    Sheet.of(views, columns).show(as_json=as_json)
+    for view in views if not as_json else ():
+        if view.note:
+            say_result(f"{view.id[:8]} {view.note}.")
 
 
 @command(watches)
@@ -344,13 +344,13 @@ async def _with_book(invocation: Invocation, work: Any) -> Any:
         return await work(book)
 
 
-def _print_watch(one: WatchView, *, as_json: bool) -> None:
+def _print_watch(view: WatchView, *, as_json: bool) -> None:
     if as_json:
-        json_line(one)
+        json_line(view)
         return
-    due = f"; next due {_time(one.next_due_at)}" if one.next_due_at else ""
-    state = "has ended" if one.state == "ended" else f"is {one.state}"
-    say_result(f"{one.id} {state}: “{one.subject}”, {_schedule(one)}{due}")
+    due = f"; next due {_time(view.next_due_at)}" if view.next_due_at else ""
+    state = "has ended" if view.state == "ended" else f"is {view.state}"
+    say_result(f"{view.id} {state}: “{view.subject}”, {_schedule(view)}{due}")
 
 
 def _result(watch: WatchView) -> str | None:
@@ -358,8 +358,8 @@ def _result(watch: WatchView) -> str | None:
     return None if result is None else result.state if result.new is None else f"{result.state}, {result.new} new"
 
 
-def _schedule(one: WatchView) -> str:
-    return "on news" if one.every_s is None else f"every {span_name(one.every_s)}"
+def _schedule(view: WatchView) -> str:
+    return "on news" if view.every_s is None else f"every {span_name(view.every_s)}"
 
 
 def _time(at: Any) -> str | None:

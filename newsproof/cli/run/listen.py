@@ -98,8 +98,8 @@ async def run_listening(invocation: Invocation, only: Iterable[str], *, backfill
 
     settings = invocation.settings()
     say_on_stderr(COSTS)
-    async with servers(settings, clickhouse=False) as found:
-        await run_listener(found.applied_to(settings), only=only, backfill=backfill)
+    async with servers(settings, clickhouse=False) as running:
+        await run_listener(running.applied_to(settings), only=only, backfill=backfill)
 
 
 async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: timedelta | None, as_json: bool) -> bool:
@@ -109,12 +109,12 @@ async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: ti
 
     settings = invocation.settings()
     say_on_stderr(COSTS)
-    async with servers(settings, clickhouse=False) as found:
-        health = await look_once(found.applied_to(settings), only=only, backfill=backfill)
+    async with servers(settings, clickhouse=False) as running:
+        health = await look_once(running.applied_to(settings), only=only, backfill=backfill)
     rows = [
-        {"source": name, "state": one.state, "items": one.counts, "why": one.why}
-        | {"do": DO[one.reason] if one.reason else ""}
-        for name, one in health.items()
+        {"source": name, "state": source_health.state, "items": source_health.counts, "why": source_health.why}
+        | {"do": DO[source_health.reason] if source_health.reason else ""}
+        for name, source_health in health.items()
     ]
     columns: Columns = {
         "source": "source",
@@ -123,7 +123,7 @@ async def poll_once(invocation: Invocation, only: Iterable[str], *, backfill: ti
         "problem, and what to do": lambda row: with_remedy(row["why"], row["do"]),
     }
     Sheet.of(rows, columns).show(as_json=as_json)
-    return all(one.state == "ok" for one in health.values())
+    return all(source_health.state == "ok" for source_health in health.values())
 
 
 async def print_polls(
@@ -147,16 +147,16 @@ async def print_polls(
             return await poll(source, fetcher, settings)
 
     try:
-        found = await asyncio.gather(*map(one, wanted))
+        polls = await asyncio.gather(*map(one, wanted))
     finally:
         await fetcher.close()
     if show_items:
-        _print_items(settings, found, backfill, as_json=as_json)
+        _print_items(settings, polls, backfill, as_json=as_json)
     elif as_json:
-        json_lines(row for row, _ in found)
+        json_lines(row for row, _ in polls)
     else:
-        _print_states([row for row, _ in found])
-    return all(row.state == "ok" for row, _ in found)
+        _print_states([row for row, _ in polls])
+    return all(row.state == "ok" for row, _ in polls)
 
 
 def _print_states(polled: Sequence[PolledSource]) -> None:
@@ -178,13 +178,13 @@ def _without_repeats(rows: Iterable[PolledSource]) -> str:
     """Shorten the problem of rows whose name cannot be resolved, if there are several; return the first one in full."""
     from infra.pages.guard import UNRESOLVED
 
-    found = [row for row in rows if UNRESOLVED in row.why]
-    if len(found) < 2:
+    unresolved = [row for row in rows if UNRESOLVED in row.why]
+    if len(unresolved) < 2:
         return ""
-    first = found[0].why
-    for row in found:
+    first = unresolved[0].why
+    for row in unresolved:
         row.why, row.do = f"its name {UNRESOLVED}", ""
-    return f"{len(found)} names cannot be resolved; the first: {first}"
+    return f"{len(unresolved)} names cannot be resolved; the first: {first}"
 
 
 async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[PolledSource, tuple[Item, ...]]:
@@ -209,12 +209,12 @@ async def poll(source: Source, fetcher: Fetcher, settings: Settings) -> tuple[Po
     except NotReadError as exc:
         row.state, row.why, row.do = exc.state, str(exc), without_listener(exc.reason)
         return row, ()
-    row.items, row.newest = len(items), max((one.published for one in items if one.published), default=None)
+    row.items, row.newest = len(items), max((item.published for item in items if item.published), default=None)
     return row, items
 
 
 def _print_items(
-    settings: Settings, found: list[tuple[PolledSource, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
+    settings: Settings, polls: list[tuple[PolledSource, tuple[Item, ...]]], backfill: timedelta | None, *, as_json: bool
 ) -> None:
     from newsproof.app.processes.listening import COSTS
     from streams.listening.item_outcome import PUBLISHED, Poll, decide_outcome
@@ -228,7 +228,7 @@ def _print_items(
     )
     rows = [
         (row.source, item)
-        for row, items in found
+        for row, items in polls
         for item in items
         if decide_outcome(item, None, look, is_known_text=False) in PUBLISHED
     ]
@@ -241,8 +241,8 @@ def _print_items(
         return
     lines = [(name, moment(item.published), item.title or item.text[:120]) for name, item in rows]
     table(("source", "published", "title"), lines)
-    of_all = f"{len(rows)} of {counted(sum(len(items) for _, items in found), 'item')}"
+    of_all = f"{len(rows)} of {counted(sum(len(items) for _, items in polls), 'item')}"
     say_result(f"A first poll would publish {of_all} that the sources list now.")
-    if silent := [row.source for row, _ in found if row.state != "ok"]:
+    if silent := [row.source for row, _ in polls if row.state != "ok"]:
         advise(f"No response from {', '.join(silent)}: `newsproof listen --check` says why.")
     advise(COSTS)

@@ -111,10 +111,10 @@ async def _kafka(invocation: Invocation, settings: ClientSettings) -> AsyncItera
         yield address
         return
     every = invocation.settings()
-    async with servers(every, clickhouse=False) as found:
-        if found.own:  # otherwise another command has just started one
+    async with servers(every, clickhouse=False) as running:
+        if running.own:  # otherwise another command has just started one
             say_on_stderr("No Kafka was running. The news stays in the log until `newsproof up` processes it.")
-        yield KafkaAddress.of(found.applied_to(every), found.kafka or "")
+        yield KafkaAddress.of(running.applied_to(every), running.kafka or "")
 
 
 async def _send(
@@ -241,9 +241,9 @@ async def verify(
 
 
 def _parsed(text: str) -> float:
-    if (found := _SECONDS.fullmatch(text.strip())) is None:
+    if (match := _SECONDS.fullmatch(text.strip())) is None:
         raise typer.BadParameter(f"{text!r}: write seconds or minutes, such as 8s or 1m", param_hint="--deadline")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 async def _verified(invocation: Invocation, claim: str, deadline_s: float, max_cost: float | None) -> Verification:
@@ -275,9 +275,9 @@ def _print_answer(answer: Verification, lang: Literal["zh", "en"] | None) -> Non
 
     sentence = answer.sentence_zh if reader_language(lang) == "zh" else answer.sentence_en
     say_result(f"{answer.verdict}, confidence {answer.confidence:.2f}: {printable_line(sentence)}")
-    for one in answer.quotes:
-        said = f"“{printable_line(one.quote)}”" if one.quote else "(no quote)"
-        say_result(f"  {one.stance:8} {said}\n           {printable_line(one.owner)}, {printable_line(one.url)}")
+    for page in answer.quotes:
+        quote = f"“{printable_line(page.quote)}”" if page.quote else "(no quote)"
+        say_result(f"  {page.stance:8} {quote}\n           {printable_line(page.owner)}, {printable_line(page.url)}")
     asked = f"{len(answer.searched)} {'search' if len(answer.searched) == 1 else 'searches'}"
     cost = "unknown cost" if answer.cost_usd is None else f"{answer.cost_usd:.4f} USD"
     where = "Answered from the log" if answer.from_log else f"{asked}, {cost}"

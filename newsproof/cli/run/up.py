@@ -130,7 +130,7 @@ def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]
     directory = at.newsproof_data_dir
     made: list[Path] = []
     with contextlib.suppress(OSError):  # directories that cannot be read are refused below
-        made = [one for one in (directory, *directory.parents) if not one.exists()]
+        made = [path for path in (directory, *directory.parents) if not path.exists()]
     lock = DirectoryLock(directory / "up", what="`newsproof up`")
     with contextlib.ExitStack() as held, contextlib.ExitStack() as undone:
         undone.callback(remove_empty, made)
@@ -146,7 +146,7 @@ def _place(at: Settings) -> Iterator[tuple[DirectoryLock, Callable[[], object]]]
 async def _run(running: Pipeline, page: str, print_started: Callable[[], None], phases: _Phases) -> None:
     from newsproof.app.data_dir import RoomWatch
 
-    phases(f"starting {', '.join(one.name for one in running.services)}")
+    phases(f"starting {', '.join(service.name for service in running.services)}")
     await _page_responds(page)
     phases("the page is ready")
     phases.started()
@@ -320,10 +320,10 @@ async def _serve_page(invocation: Invocation, given: Settings, listening: int | 
     if settings.kafka_bootstrap_servers:  # a service waits for servers that are unavailable
         await serve(settings, ending, listening=None if listening is None else socket(fileno=listening))
         return
-    async with servers(settings) as found:
-        at = found.applied_to(settings)
+    async with servers(settings) as running:
+        at = running.applied_to(settings)
         await prepare_topics(at)
-        if "clickhouse" in found.own:
+        if "clickhouse" in running.own:
             await prepare_tables(at)
         await serve(at, ending)
 
@@ -348,8 +348,8 @@ async def mcp(invocation: Invocation) -> None:
             "name another data directory with --data-dir"
         )
     tables = settings.clickhouse_url or await running_clickhouse(directory / "clickhouse")
-    async with servers(settings, clickhouse=False) as found:
-        backend = Backend(found.applied_to(settings).model_copy(update={"clickhouse_url": tables}))
+    async with servers(settings, clickhouse=False) as running:
+        backend = Backend(running.applied_to(settings).model_copy(update={"clickhouse_url": tables}))
         await serve_stdio(unguarded(backend), backend)
 
 

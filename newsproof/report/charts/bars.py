@@ -61,8 +61,8 @@ def stacked_bars(
             height = value / scale[-1] * _HEIGHT
             if height > 0:
                 y -= height
-                said = tip(f"{bar.label}, {on.say(name)}: {value:,.6g} {unit}")
-                marks.append(element("rect", said, x=x, y=y, width=wide, height=height, fill=colour(ink[name])))
+                label = tip(f"{bar.label}, {on.say(name)}: {value:,.6g} {unit}")
+                marks.append(element("rect", label, x=x, y=y, width=wide, height=height, fill=colour(ink[name])))
         if n % every == 0:
             at, anchor = (x, "start") if x + _LABEL < on.width else (x + wide, "end")
             marks.append(text(bar.label, at, floor + 16, anchor=anchor, fill=FAINT, size=11))
@@ -117,17 +117,17 @@ def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str, on: Ca
         y = floor - value / scale[-1] * _BIN_HEIGHT
         marks.append(element("line", x1=_BIN_LEFT, x2=on.width - 10, y1=y, y2=y, stroke=LINE, stroke_width=1))
         marks.append(text(f"{value:,.6g}", _BIN_LEFT - 8, y + 4, anchor="end", fill=FAINT, size=11))
-    for one in counted:
-        place = round(one.low / step)
-        height = one.count / scale[-1] * _BIN_HEIGHT
-        said = f"{_signed(place * step)} to {_signed((place + 1) * step)}: {one.count} {noun}"
+    for bin in counted:
+        place = round(bin.low / step)
+        height = bin.count / scale[-1] * _BIN_HEIGHT
+        label = f"{_signed(place * step)} to {_signed((place + 1) * step)}: {bin.count} {noun}"
         box = {
             "x": _BIN_LEFT + (place - first) * wide + 1,
             "y": floor - height,
             "width": max(wide - 2, 1),
             "height": height,
         }
-        marks.append(element("rect", tip(said), fill=colour(0 if place >= 0 else 1), **box))
+        marks.append(element("rect", tip(label), fill=colour(0 if place >= 0 else 1), **box))
     every = max(1, (last - first + 1) // (5 if on.narrow else 10))
     for place in range(first, last + 2, every):
         marks.append(

@@ -43,13 +43,13 @@ def percentile_ranges(rows: Sequence[Percentiles], *, title: str, on: Canvas = W
         marks.append(text(_in_words(10.0**power), x, _TOP - 16, anchor="middle", fill=FAINT, size=11))
     for n, row in enumerate(drawn):
         y = _TOP + _ROW * n + 8
-        said = f"{on.say(row.name)}: p50 {_in_words(row.p50)}, p95 {_in_words(row.p95)}, p99 {_in_words(row.p99)}, {row.count} results"
+        label = f"{on.say(row.name)}: p50 {_in_words(row.p50)}, p95 {_in_words(row.p95)}, p99 {_in_words(row.p99)}, {row.count} results"
         line = element("line", x1=across(row.p50), x2=across(row.p99), y1=y, y2=y, stroke=colour(0), stroke_width=3)
         dots = "".join(
             element("circle", cx=across(value), cy=y, r=size, fill=colour(index))
             for value, size, index in ((row.p50, 6, 0), (row.p95, 5, 1), (row.p99, 4, 5))
         )
-        marks.append(element("g", tip(said), line, dots))
+        marks.append(element("g", tip(label), line, dots))
         marks.append(text(shorten(on.say(row.name), 18), _LEFT - 12, y + 4, anchor="end"))
     marks += _key(bottom + 18)
     description = "; ".join(
@@ -98,8 +98,8 @@ def share_ranges(columns: Sequence[tuple[str, Sequence[Share]]], *, title: str, 
         left, top = 12 + n % across * (wide + 24 + _GAP), _SHARE_TOP + heights[n % across]
         marks.append(_column(heading, rows, left, top, wide, on))
         heights[n % across] += _HEAD + _SHARE_ROW * len(rows) + _FOOT
-    said = "; ".join(f"{row.name}: {_figures(row, on)}" for _, rows in drawn for row in rows)
-    return drawing(title, f"Shares with their 95 % intervals. {said}", _SHARE_TOP + max(heights), *marks, on=on)
+    description = "; ".join(f"{row.name}: {_figures(row, on)}" for _, rows in drawn for row in rows)
+    return drawing(title, f"Shares with their 95 % intervals. {description}", _SHARE_TOP + max(heights), *marks, on=on)
 
 
 def _column(heading: str, rows: Sequence[Share], left: float, top: float, wide: float, on: Canvas) -> str:

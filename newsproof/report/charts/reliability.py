@@ -50,10 +50,10 @@ def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str, on: Canva
         dots = {"stroke_dasharray": "2 4"} if line.dotted else {}
         marks.append(element("path", d=path, fill="none", stroke=colour(line.colour), stroke_width=2, **dots))
         for b in bins:
-            said = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {on.counted(b.cases, 'case')}"
+            label = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {on.counted(b.cases, 'case')}"
             size = 3 + 6 * (b.cases / most) ** 0.5
             at = {"cx": _x(b.confidence), "cy": _y(b.hit_rate), "r": size}
-            marks.append(element("circle", tip(said), **at, **_filled(line)))
+            marks.append(element("circle", tip(label), **at, **_filled(line)))
         chance = f"{on.say('noise')} {line.noise:.3f}"
         words = f"{line.name}: ECE {line.ece:.3f} ({chance}), {on.counted(sum(b.cases for b in bins), 'case')}"
         marks.append(element("rect", x=beside, y=top + 22 * n, width=10, height=10, rx=2, **_filled(line)))
@@ -61,9 +61,9 @@ def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str, on: Canva
     description = "; ".join(
         f"{line.name}: expected calibration error {line.ece:.3f}, noise floor {line.noise:.3f}" for line in drawn
     )
-    said = f"Share of hits by stated confidence beside the diagonal. {description}"
+    label = f"Share of hits by stated confidence beside the diagonal. {description}"
     height = below + 10 + 22 * len(drawn) if on.narrow else max(below, _TOP + 22 * len(drawn))
-    return drawing(title, said, height, *marks, on=on)
+    return drawing(title, label, height, *marks, on=on)
 
 
 def _cases(lines: Sequence[ReliabilityLine], on: Canvas) -> tuple[str, float]:

@@ -55,9 +55,9 @@ def study_panels(curves: Sequence[Curve], *, title: str, on: Canvas = WIDE) -> s
     across = 1 if on.narrow else 3
     marks = [_panel(curve, n, scale, across, on) for n, curve in enumerate(drawn)]
     rows = -(-len(drawn) // across)
-    said = "; ".join(f"{c.name}: {_ends(c)}, {_counted(c, on)}" for c in drawn)
+    description = "; ".join(f"{c.name}: {_ends(c)}, {_counted(c, on)}" for c in drawn)
     height = _TOP + rows * (_HEAD + _HEIGHT + _FOOT)
-    what = f"Mean return from an hour before the signal to a day after it, by group. {said}"
+    what = f"Mean return from an hour before the signal to a day after it, by group. {description}"
     return drawing(title, what, height, *marks, on=on)
 
 
@@ -77,7 +77,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas
         text(shorten(curve.name, 20), left, top + 13),
         text(_counted(curve, on), left + wide, top + 13, anchor="end", fill=FAINT, size=11),
     ]
-    for value in sorted({side * one for one in scale for side in (-1, 1)}):
+    for value in sorted({side * mark for mark in scale for side in (-1, 1)}):
         ink = INK if value == 0 else LINE
         marks.append(element("line", x1=left, x2=left + wide, y1=y(value), y2=y(value), stroke=ink, stroke_width=1))
         if n % across == 0:
@@ -96,7 +96,7 @@ def _panel(curve: Curve, n: int, scale: Sequence[float], across: int, on: Canvas
 def _line(curve: Curve, x: Callable[[int], float], y: Callable[[float], float], on: Canvas) -> list[str]:
     """Return the band, the line through the means, and a dot with values at each. Unknown points are gaps."""
     marks = []
-    for known, run in groupby(enumerate(curve.points), lambda one: one[1].mean is not None):
+    for known, run in groupby(enumerate(curve.points), lambda pair: pair[1].mean is not None):
         if known:
             marks += _drawn(curve, list(run), x, y, on)
     return marks
@@ -120,10 +120,10 @@ def _drawn(
     marks.append(element("path", d=path, fill="none", stroke=colour(0), stroke_width=1.5))
     for at, height, point in there:
         band = "too few days for a band" if point.low is None else f"{_share(point.low)} to {_share(point.high)}"
-        said = (
+        label = (
             f"{curve.name}, {offset(point.minutes)}: {_share(point.mean)} ({band}), {on.counted(point.events, 'event')}"
         )
-        marks.append(element("circle", tip(said), cx=at, cy=height, r=2.5, fill=colour(0)))
+        marks.append(element("circle", tip(label), cx=at, cy=height, r=2.5, fill=colour(0)))
     return marks
 
 

@@ -79,17 +79,17 @@ InPeriod = Annotated[Period, Depends(_period)]
 async def report(request: Request, period: InPeriod) -> Response:
     """Return the metrics of the standard report on the live run, by default of the whole run. Days of a period:
     newsproof/report/period.py; tables: newsproof/report/data.py."""
-    found = await _report(backend_of(request), period)
+    report_data = await _report(backend_of(request), period)
     return as_json({
-        "run_id": found.run_id,
+        "run_id": report_data.run_id,
         "from": period.first,
         "to": period.last,
-        "per": {name: per(found, name) for name in ("signals", "spend")},
-        "horizon_s": found.horizon_s,
-        "answers": {name: rows for name, rows in found.answers.items() if name != "trust"},
-        "is_empty": found.is_empty,
-        "synthetic": bool(found.synthetic),
-        "without_outcomes": found.without_outcomes,
+        "per": {name: per(report_data, name) for name in ("signals", "spend")},
+        "horizon_s": report_data.horizon_s,
+        "answers": {name: rows for name, rows in report_data.answers.items() if name != "trust"},
+        "is_empty": report_data.is_empty,
+        "synthetic": bool(report_data.synthetic),
+        "without_outcomes": report_data.without_outcomes,
     })  # fmt: skip
 
 
@@ -112,11 +112,13 @@ async def study(request: Request, period: InPeriod, by: Dimension = "verdict", f
     The JSON is that of `newsproof backtest study --json`.
 
     As CSV, one line per point of each group."""
-    found = await _study(backend_of(request), by, period)
+    study_report = await _study(backend_of(request), by, period)
     if format == "csv":
-        rows = [] if isinstance(found, str) else points_of(found.study)
+        rows = [] if isinstance(study_report, str) else points_of(study_report.study)
         return csv_file(f"study-{by}", POINT_COLUMNS, rows)
-    return as_json({"study": None, "why": found} if isinstance(found, str) else {"study": found, "why": ""})
+    return as_json(
+        {"study": None, "why": study_report} if isinstance(study_report, str) else {"study": study_report, "why": ""}
+    )
 
 
 @router.get("/report/charts/study.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
@@ -130,10 +132,10 @@ async def study_chart(
     returns: Returns = "abnormal",
 ) -> Response:
     """Return the event study as SVG, with a panel for each of its largest groups."""
-    found = await _study(backend_of(request), by, period)
-    if isinstance(found, str):
-        raise Refused(404, "there is no event study to draw", found)
-    return _as_svg(in_colours(drawn_study(found, returns, canvas(size, language)), theme))
+    study_report = await _study(backend_of(request), by, period)
+    if isinstance(study_report, str):
+        raise Refused(404, "there is no event study to draw", study_report)
+    return _as_svg(in_colours(drawn_study(study_report, returns, canvas(size, language)), theme))
 
 
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
@@ -151,8 +153,8 @@ async def chart(
     """Return a chart of the report as SVG: signals, precision, confidence, reliability, cost or latency."""
     if name not in CHARTS:
         raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
-    found = await _report(backend_of(request), period)
-    return _as_svg(in_colours(CHARTS[name](found, canvas(size, language), horizon_s), theme))
+    report_data = await _report(backend_of(request), period)
+    return _as_svg(in_colours(CHARTS[name](report_data, canvas(size, language), horizon_s), theme))
 
 
 def _as_svg(svg: str) -> Response:
@@ -203,15 +205,15 @@ async def sql(request: Request, statement: Statement) -> Response:
     async with held_slot(backend.asking_sql):
         try:
             asking = first_rows(backend.reachable_tables(), statements[0], most=MOST_ROWS, most_bytes=MOST_BYTES)
-            found = await unless_disconnected(request, with_timeout(asking))
+            result = await unless_disconnected(request, with_timeout(asking))
         except PermanentError as exc:
             raise Refused(
                 400, engine_words(exc), "correct the statement; `SHOW TABLES` lists the readable tables"
             ) from exc
     return as_json({
-        "columns": [{"name": n, "type": t} for n, t in zip(found.columns, found.types, strict=True)],
-        "rows": found.rows,
-        "truncated": found.cut,
+        "columns": [{"name": n, "type": t} for n, t in zip(result.columns, result.types, strict=True)],
+        "rows": result.rows,
+        "truncated": result.cut,
         "seconds": round(time.monotonic() - began, 3),
     })  # fmt: skip
 
@@ -242,10 +244,10 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
 @router.get("/backtests/{run_id}")
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
     """Return one run and the results of its cases."""
-    found = await with_timeout(read_run(backend_of(request).reachable_tables(), run_id))
-    if found is None:
+    run = await with_timeout(read_run(backend_of(request).reachable_tables(), run_id))
+    if run is None:
         raise Refused(404, f"there is no run {run_id!r}", "list the runs with /api/v1/backtests")
-    return as_json(found)
+    return as_json(run)
 
 
 Theme = Literal["light", "dark"]
@@ -279,7 +281,7 @@ def _in_chinese(word: str) -> str:
 def _chinese() -> dict[str, str]:
     """Return the page's own terms, so that a chart and the table below it use the same words."""
     texts = resources.files("newsproof.web").joinpath("static/js/texts/zh.js").read_text("utf-8")
-    return {name: json.loads(said) for name, said in _TERM.findall(texts)}
+    return {name: json.loads(words) for name, words in _TERM.findall(texts)}
 
 
 PLACE_WITHIN_S = 5.0

@@ -51,7 +51,7 @@ async def bots(request: Request) -> Response:
     """
     backend = backend_of(request)
     (defined, wrong), (processes, _) = _defined(backend), await backend.processes.look()
-    states = {one.name: one.state for one in processes if one.kind == "bot"}
+    states = {process.name: process.state for process in processes if process.kind == "bot"}
     async with _reading_in_time():
         items = await backend.bots.items(defined, states)
         halts = halts_of(await backend.bots.deliveries.read(), None)

@@ -72,11 +72,11 @@ async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, befo
     where, asked = _conditions(wanted, before)
     sql = (
         "SELECT case_id FROM events WHERE run_id = {run:String} AND event_type = {opening:String}"
-        f"{''.join(' AND ' + one for one in where)} ORDER BY event_time DESC, case_id DESC LIMIT 1 BY case_id LIMIT {{n:UInt32}}"
+        f"{''.join(' AND ' + condition for condition in where)} ORDER BY event_time DESC, case_id DESC LIMIT 1 BY case_id LIMIT {{n:UInt32}}"
     )
     asked |= {"run": LIVE_RUN, "opening": OPENING_NAME, "n": limit, "ends": sorted(TERMINAL_NAMES)}
-    found = await tables.query(sql, asked)
-    return await _items(tables, [str(row[0]) for row in found.rows])
+    result = await tables.query(sql, asked)
+    return await _items(tables, [str(row[0]) for row in result.rows])
 
 
 async def cases_called(tables: ClickHouse, wanted: str) -> list[FeedCase]:
@@ -90,8 +90,8 @@ async def cases_called(tables: ClickHouse, wanted: str) -> list[FeedCase]:
 WHERE run_id = {run:String} AND event_type = {opening:String}
   AND (startsWith(case_id, lower({wanted:String})) OR {wanted:String} IN (known, concat(source, ':', known)))
 ORDER BY event_time DESC LIMIT 1 BY case_id LIMIT 20"""
-    found = await tables.query(sql, {"run": LIVE_RUN, "opening": OPENING_NAME, "wanted": wanted})
-    return await _items(tables, [str(row[0]) for row in found.rows])
+    result = await tables.query(sql, {"run": LIVE_RUN, "opening": OPENING_NAME, "wanted": wanted})
+    return await _items(tables, [str(row[0]) for row in result.rows])
 
 
 def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], dict[str, Any]]:
@@ -143,7 +143,7 @@ ORDER BY journal_offset"""
         except ContractError:
             # Payloads are deleted after 90 days; the event's type still shows that the case has ended.
             item.close(env)
-    return [items[one] for one in case_ids if one in items]
+    return [items[id] for id in case_ids if id in items]
 
 
 async def offsets_of_case(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
@@ -169,8 +169,8 @@ async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any
        calibration_id AS id, calibrated_low AS low, calibrated_high AS high, calibration_stories AS n_stories, p_true,
        decided_at, emitted_at, risk_flags, summary_zh, summary_en, notes FROM signals FINAL
 WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
-    found = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
-    rows = [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]
+    result = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
+    rows = [{name: _utc(value) for name, value in row.items()} for row in result.dicts()]
     for row in rows:
         of = {name: row.pop(name) for name in ("id", "low", "high", "n_stories", "p_true")}
         row["calibration"] = of if of["id"] else None
@@ -187,7 +187,7 @@ async def withdrawn_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str,
         return {}
     sql = """SELECT case_id, stage, action, verdict, confidence FROM signals FINAL
 WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} ORDER BY case_id, revision DESC LIMIT 1 BY case_id"""
-    found = await tables.query(sql, {"run": LIVE_RUN, "cases": list(case_ids)})
+    result = await tables.query(sql, {"run": LIVE_RUN, "cases": list(case_ids)})
     return {
         str(case_id): {
             "end": f"{action} {confidence:.2f} ({stage})",
@@ -195,7 +195,7 @@ WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} ORDER BY case_i
             "withdrawn": stage,
             "verdict": verdict,
         }
-        for case_id, stage, action, verdict, confidence in found.rows
+        for case_id, stage, action, verdict, confidence in result.rows
         if stage in WITHDRAWN
     }
 

@@ -80,8 +80,8 @@ async def investigate(
         item = await backend.questions.investigate(key, event)
     except Unconfirmed as exc:
         do = f"check GET /api/v1/investigations/{exc.chat_id} before you start it again: an investigation started twice is paid for twice"
-        said = {"error": str(exc), "do": do, "investigation_id": exc.chat_id}
-        return as_json(said, 503, {"retry-after": "5"})
+        problem = {"error": str(exc), "do": do, "investigation_id": exc.chat_id}
+        return as_json(problem, 503, {"retry-after": "5"})
     return as_json(_listed(item), 202, {"location": f"/api/v1/investigations/{item.chat_id}"})
 
 
@@ -106,7 +106,7 @@ async def follow(
     turns = backend_of(request).turns
     return await resumed(
         request,
-        lambda backend: _found(backend, investigation_id),
+        lambda backend: _investigation_of(backend, investigation_id),
         last_event_id or after,
         of="investigation",
         stream=lambda item, at: turns.events(item, after=at),
@@ -123,7 +123,7 @@ async def stop(
 ) -> Response:
     """Stop an investigation on the server. Idempotent. With `finish`, a brief is written from the results so far."""
     backend = backend_of(request)
-    item = await _found(backend, investigation_id)
+    item = await _investigation_of(backend, investigation_id)
     return await end_early(
         backend,
         item,
@@ -140,7 +140,7 @@ def _listed(item: TurnItem) -> dict[str, Any]:
     return named | {name: getattr(item, name) for name in ("language", "as_of", "asked_at", "watch", "state")}
 
 
-async def _found(backend: Backend, investigation_id: str) -> TurnItem:
+async def _investigation_of(backend: Backend, investigation_id: str) -> TurnItem:
     item = await backend.turns.find(investigation_id)
     if item is None or item.subject is None:
         raise Refused(

@@ -49,8 +49,8 @@ Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", descrip
 
 
 def backend_of(request: Request) -> Backend:
-    found: Backend = request.app.state.backend
-    return found
+    backend: Backend = request.app.state.backend
+    return backend
 
 
 def signals_wanted(
@@ -128,17 +128,17 @@ async def cases(
     at = None if before is None else Before.read(before)
     place = str(backend.feed.window.place) if backend.feed.ready else None
     known = {c.case_id: c for c in backend.feed.recent_cases()}
-    found = {one.case_id: one for one in known.values() if wanted.takes(one) and (at is None or not at.hides(one))}
+    by_id = {case.case_id: case for case in known.values() if wanted.takes(case) and (at is None or not at.hides(case))}
     note = ""
     if state != "open" or wanted.text:  # all open cases are known here, but only the beginnings of their texts
         try:
-            for one in await _from_tables(backend, wanted, limit + 1, at):
-                newer = known.get(one.case_id, one)  # the case known here may have advanced since
-                if newer is one or replace(wanted, text="").takes(newer):
-                    found[one.case_id] = newer
+            for case in await _from_tables(backend, wanted, limit + 1, at):
+                newer = known.get(case.case_id, case)  # the case known here may have advanced since
+                if newer is case or replace(wanted, text="").takes(newer):
+                    by_id[case.case_id] = newer
         except (NewsproofError, TimeoutError):
             note = "ClickHouse is not responding, so only recent cases are listed: those that this server has read."
-    items = sorted(found.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)
+    items = sorted(by_id.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)
     more = len(items) > limit
     items = await _as_they_stand(backend, items[:limit])
     return as_json({"items": items, "next": str(Before.of(items[-1])) if more else None, "note": note, "after": place})
@@ -151,7 +151,7 @@ async def _as_they_stand(backend: Backend, items: Sequence[FeedCase]) -> list[Fe
             withdrawn = await withdrawn_of(backend.reachable_tables(), [c.case_id for c in items])
     except (NewsproofError, TimeoutError):
         return list(items)
-    return [replace(one, **withdrawn.get(one.case_id, {})) for one in items]
+    return [replace(case, **withdrawn.get(case.case_id, {})) for case in items]
 
 
 async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before: Before | None) -> list[FeedCase]:
@@ -193,23 +193,23 @@ async def _called(backend: Backend, wanted: str) -> str:
     Raises:
         Refused: there is none, or several.
     """
-    known = {one.case_id: one for one in backend.feed.recent_cases()}
+    known = {case.case_id: case for case in backend.feed.recent_cases()}
     note = ""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
-            known = {one.case_id: one for one in await cases_called(backend.reachable_tables(), wanted)} | known
+            known = {case.case_id: case for case in await cases_called(backend.reachable_tables(), wanted)} | known
     except (NewsproofError, TimeoutError):
         note = " among those that this server has read (ClickHouse is not responding)"
-    found = named_by(list(known.values()), wanted)
-    if len(found) == 1:
-        return found[0].case_id
-    if not found:
+    matches = named_by(list(known.values()), wanted)
+    if len(matches) == 1:
+        return matches[0].case_id
+    if not matches:
         do = (
             "give a case ID, at least 4 of its first characters, or the external ID of its news; /cases lists all cases"
         )
         raise Refused(404, f"no case matches {wanted[:100]!r}{note}", do)
-    listed = "; ".join(f"{one.case_id} ({one.source}, {one.text[:40]})" for one in found[:8])
-    raise Refused(409, f"{len(found)} cases match {wanted[:100]!r}", f"give one case ID: {listed}")
+    listed = "; ".join(f"{case.case_id} ({case.source}, {case.text[:40]})" for case in matches[:8])
+    raise Refused(409, f"{len(matches)} cases match {wanted[:100]!r}", f"give one case ID: {listed}")
 
 
 def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]], note: str) -> dict[str, Any]:
@@ -218,12 +218,12 @@ def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]],
     for record in records:
         if record.accepted:
             row.take(record.envelope, record.event)
-    told = [
-        one | {"notes_en": said.en, "notes_zh": said.zh}
-        for one in revisions
-        for said in [translate_reason(one["notes"])]
+    rows = [
+        revision | {"notes_en": notes.en, "notes_zh": notes.zh}
+        for revision in revisions
+        for notes in [translate_reason(revision["notes"])]
     ]
-    return msgspec.structs.asdict(document_of(records, told)) | {"case": row, "events": records, "note": note}
+    return msgspec.structs.asdict(document_of(records, rows)) | {"case": row, "events": records, "note": note}
 
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:

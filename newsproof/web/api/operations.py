@@ -36,7 +36,7 @@ async def operations(request: Request) -> Response:
     backend = backend_of(request)
     (processes, figures), letters = await asyncio.gather(backend.processes.look(), _letters_soon(backend))
     known = backend.feed.ready and not backend.feed.away
-    found = operations_of(
+    overview = operations_of(
         processes,
         figures,
         topics=backend.topics,
@@ -44,7 +44,7 @@ async def operations(request: Request) -> Response:
         cases=backend.feed.recent_cases() if known else None,
         now=utc_now(),
     )
-    return as_json(found | {"status": await backend.status()})
+    return as_json(overview | {"status": await backend.status()})
 
 
 async def _letters_soon(backend: Backend) -> list[DeadLetter] | None:
@@ -67,16 +67,18 @@ async def dead_letters(
     backend = backend_of(request)
     news = backend.topics.news
     fitting = [
-        (one, stands)
-        for one in reversed(await backend.dead_letters())
-        if reason in (None, one.reason) and (stands := standing_of(one, news)) and standing in (None, stands)
+        (letter, stands)
+        for letter in reversed(await backend.dead_letters())
+        if reason in (None, letter.reason) and (stands := standing_of(letter, news)) and standing in (None, stands)
     ]
-    items = [_shown(one) | {"standing": stands} for one, stands in fitting[offset : offset + limit]]
+    items = [_shown(letter) | {"standing": stands} for letter, stands in fitting[offset : offset + limit]]
     return as_json({"items": items, "count": len(fitting)})
 
 
-def _shown(one: DeadLetter) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("id", "at", "reason", "why", "consumer", "topic", "case", "preview")}
+def _shown(letter: DeadLetter) -> dict[str, Any]:
+    return {
+        name: getattr(letter, name) for name in ("id", "at", "reason", "why", "consumer", "topic", "case", "preview")
+    }
 
 
 class Requeue(StrictBody):
@@ -97,14 +99,14 @@ async def requeue(request: Request, wanted: Requeue) -> Response:
     if bool(wanted.ids) == (wanted.reason is not None):
         raise Refused(400, "the body names no dead letters, or both ids and a reason", "send either `ids` or `reason`")
     async with backend.requeueing:
-        known = {one.id: one for one in await backend.dead_letters()}
-        if unknown := [one for one in wanted.ids if one not in known]:
+        known = {letter.id: letter for letter in await backend.dead_letters()}
+        if unknown := [id for id in wanted.ids if id not in known]:
             raise Refused(404, f"there is no dead letter {unknown[0]!r}", "see /api/v1/dead-letters for all of them")
-        ids = wanted.ids or [one.id for one in known.values() if one.reason == wanted.reason]
-        stands = {one: standing_of(known[one], backend.topics.news) for one in ids}
-        waiting = {known[one].case or one: known[one] for one, standing in stands.items() if standing == "waiting"}
+        ids = wanted.ids or [letter.id for letter in known.values() if letter.reason == wanted.reason]
+        stands = {id: standing_of(known[id], backend.topics.news) for id in ids}
+        waiting = {known[id].case or id: known[id] for id, standing in stands.items() if standing == "waiting"}
         sent = list(waiting.values())[:MOST_AT_ONCE]
         await backend.letters.send(await backend.letters.whole(sent))
         await backend.dead_letters()  # so that they count as sent from now on
-    skipped = {one: standing for one, standing in stands.items() if standing != "waiting"} if wanted.ids else {}
-    return as_json({"requeued": [one.id for one in sent], "skipped": skipped, "left": len(waiting) - len(sent)})
+    skipped = {id: standing for id, standing in stands.items() if standing != "waiting"} if wanted.ids else {}
+    return as_json({"requeued": [letter.id for letter in sent], "skipped": skipped, "left": len(waiting) - len(sent)})

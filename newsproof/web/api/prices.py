@@ -90,23 +90,24 @@ async def prices_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, Pr
     imports = await standing_imports(tables)
     if not imports:
         return {}
-    known = {market.partition(" ")[0] for one in imports for market in one.markets}
-    renamed = [row for one in imports for row in one.maps]
+    known = {market.partition(" ")[0] for price_import in imports for market in price_import.markets}
+    renamed = [row for price_import in imports for row in price_import.maps]
     cases = await _judged(tables, case_ids)
     asked = {
-        one.case_id: (one.entry_from_ms, tuple(s for s in wanted_symbols(one, renamed) if s in known)) for one in cases
+        case.case_id: (case.entry_from_ms, tuple(s for s in wanted_symbols(case, renamed) if s in known))
+        for case in cases
     }
-    return await _priced(tables, asked, {one.version: one.source for one in imports})
+    return await _priced(tables, asked, {price_import.version: price_import.source for price_import in imports})
 
 
 async def _judged(tables: ClickHouse, case_ids: Sequence[str]) -> list[JudgedCase]:
-    found = await tables.query(_JUDGED, {"run": LIVE_RUN, "cases": list(case_ids)})
+    result = await tables.query(_JUDGED, {"run": LIVE_RUN, "cases": list(case_ids)})
     return [
         JudgedCase(
             case_id=case_id, asset=asset, symbol=symbol or "", venue=venue or "", knowable_at_ms=knowable_ms,
             emitted_at_ms=emitted_ms or 0,
         )
-        for case_id, asset, symbol, venue, knowable_ms, emitted_ms in found.rows
+        for case_id, asset, symbol, venue, knowable_ms, emitted_ms in result.rows
     ]  # fmt: skip
 
 
@@ -198,7 +199,7 @@ async def _market_of(tables: ClickHouse, case_id: str, around_ms: int) -> tuple[
         return None, "no_signal"
     if not imports:
         return None, "no_import"
-    [case], renamed = judged, [row for one in imports for row in one.maps]
+    [case], renamed = judged, [row for price_import in imports for row in price_import.maps]
     since, until = case.entry_from_ms - around_ms, case.entry_from_ms + around_ms
     symbols = wanted_symbols(case, renamed)
     series = await stored_bars(tables, symbols=symbols, since_ms=since, until_ms=until, imports=imports)
@@ -207,7 +208,7 @@ async def _market_of(tables: ClickHouse, case_id: str, around_ms: int) -> tuple[
         return None, "no_bars"
     step_ms = _step_of(bars, 2 * around_ms)
     asked = {"run": LIVE_RUN, "asset": case.asset, "since": since, "until": until}
-    synthetic = {one.version for one in imports if one.source.startswith(SYNTHETIC)}
+    synthetic = {price_import.version for price_import in imports if price_import.source.startswith(SYNTHETIC)}
     return MarketCandles(
         symbol=bars.symbol,
         venue=bars.venue,

@@ -73,7 +73,8 @@ async def ask(request: Request, question: Question, candles: Candles = False, fo
         raise Refused(400, "the message is empty", "write a question")
     _refuse_foreign(backend, question)
     history = tuple(
-        ChatMessage(role=one.role, content=one.content) for one in (question.chat_history or ())[-KEPT_HISTORY:]
+        ChatMessage(role=earlier.role, content=earlier.content)
+        for earlier in (question.chat_history or ())[-KEPT_HISTORY:]
     )
     ended = backend.places.take(
         client_of(request.scope)
@@ -85,8 +86,8 @@ async def ask(request: Request, question: Question, candles: Candles = False, fo
     except Unconfirmed as exc:
         ended()
         do = f"check GET /api/v1/research/chat/{exc.chat_id} before you ask again: a question asked twice is paid for twice"
-        said = {"error": str(exc), "do": do, "chat_id": exc.chat_id}
-        return as_json(said, 503, {"x-chat-id": exc.chat_id, "retry-after": "5"})
+        problem = {"error": str(exc), "do": do, "chat_id": exc.chat_id}
+        return as_json(problem, 503, {"x-chat-id": exc.chat_id, "retry-after": "5"})
     except BaseException:
         ended()
         raise
@@ -109,7 +110,7 @@ async def resume(
     turns = backend_of(request).turns
     return await resumed(
         request,
-        lambda backend: _found(backend, chat_id),
+        lambda backend: _turn_of(backend, chat_id),
         last_event_id or after,
         of="chat",
         stream=lambda turn, at: turns.events(turn, after=at, candles=candles, compat=form == "compat"),
@@ -131,7 +132,7 @@ async def stop(
     recorded.
     """
     backend = backend_of(request)
-    turn, again = await _found(backend, chat_id), "ask the next question"
+    turn, again = await _turn_of(backend, chat_id), "ask the next question"
     return await end_early(backend, turn, finish=finish, writing=AgentsReported, of="turn", read=again, instead=again)
 
 
@@ -157,7 +158,7 @@ async def chats(
     return as_json({"items": items})
 
 
-async def _found(backend: Backend, chat_id: str) -> TurnItem:
+async def _turn_of(backend: Backend, chat_id: str) -> TurnItem:
     turn = await backend.turns.find(chat_id)
     if turn is None or turn.subject is not None:
         raise Refused(404, f"there is no chat {chat_id}", "ask a question with POST /api/v1/research/chat")

@@ -47,9 +47,11 @@ async def sources(
         raise Refused(503, "Kafka did not respond in time", "try again; /api/v1/status shows its state") from exc
     silent = {labels["source"]: s for _, labels, s in figures.of("newsproof_listener_silent_seconds")}
     items = [
-        one if one.id not in silent else msgspec.structs.replace(one, looked_at=now - timedelta(seconds=silent[one.id]))
-        for one in listed_sources(backend.settings, cursors, now, unmarked)
-        if state in (None, one.state) and kind in (None, one.kind)
+        source
+        if source.id not in silent
+        else msgspec.structs.replace(source, looked_at=now - timedelta(seconds=silent[source.id]))
+        for source in listed_sources(backend.settings, cursors, now, unmarked)
+        if state in (None, source.state) and kind in (None, source.kind)
     ]
     if format == "csv":
         return csv_file("sources", ListedSource.__struct_fields__, map(msgspec.to_builtins, items))

@@ -26,7 +26,7 @@ from infra.offline.newsroom.newsroom import (
 from infra.offline.sample_news import sample_news
 from infra.settings import load_settings
 from newsproof.app.processes.listening import run_listener
-from newsproof.report.demo import ListenSummary, Opened, in_no_case, summary_of
+from newsproof.report.demo import ListenSummary, OpenedCase, in_no_case, summary_of
 from schemas.ids import text_hash
 from schemas.news import News
 from schemas.topics import Topics
@@ -71,7 +71,7 @@ async def test_a_real_listener_publishes_all_that_the_newsroom_tells_and_nothing
                 await asyncio.sleep(0.1)
         signal.raise_signal(signal.SIGTERM)
         await running
-    cases = {one.case_id: Opened(one.source, one.identity, one.text_hash) for one in found}
+    cases = {one.case_id: OpenedCase(one.source, one.identity, one.text_hash) for one in found}
     counted = summary_of(newsroom.shown, found, cases, 1.0)
     told = newsroom.tellings
     assert counted == ListenSummary(
@@ -87,8 +87,8 @@ def test_what_has_no_case_is_lost_and_what_has_two_or_was_never_told_is_a_second
     def news(of: str, text: str) -> News:
         return News(source="flash", external_id=of, text=text, published_at=NOON)
 
-    def opened(of: str, text: str, told_before: str = "") -> Opened:
-        return Opened("flash", of, text_hash(text), told_before)
+    def opened(of: str, text: str, told_before: str = "") -> OpenedCase:
+        return OpenedCase("flash", of, text_hash(text), told_before)
 
     shown = [told("a", "A"), told("a", "A, corrected", is_edit=True), told("b", "B"), told("c", "C")]
     published = [news("a", "A"), news("a", "A, corrected"), news("a", "A, corrected"), news("b", "B")]

@@ -214,7 +214,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A chat waits 5 s for ClickHouse; a loaded machine may need more, and this is no test of that.
-    monkeypatch.setattr("newsproof.app.research_composition.FoundSignals", partial(SignalLookup, timeout_s=60.0))
+    monkeypatch.setattr("newsproof.app.research_composition.SignalLookup", partial(SignalLookup, timeout_s=60.0))
     at_hand = datetime.now(UTC) - timedelta(hours=1)
     page = SignalEvidence(url="javascript:alert(1)", hash="h", stance="supports", reference_number=1)
     told = signal(

@@ -408,7 +408,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
         ImportReport(**brought, version=5, already=False, horizons=(at,), not_mapped={"crypto": 2}, coverage=covered)
     )
     removed = {"versions": (4, 5), "sources": ("csv:p.csv",), "bars": 7, "changed_by": 0.01, "standing": ()}
-    outcomes.print_removed(price_imports.Removed(**removed, changes=changed))
+    outcomes.print_removed(price_imports.RemovedImports(**removed, changes=changed))
     printed = " ".join(capsys.readouterr().out.split())
     for words in (
         "7 bars for BTC/USDT from csv:p.csv",

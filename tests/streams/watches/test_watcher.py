@@ -18,7 +18,7 @@ from infra.kafka.news import NewsPublisher
 from infra.offline.scripted.critic import in_slots
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
-from newsproof.app.watches import WatchBook, found, view_of, watch_of
+from newsproof.app.watches import WatchBook, find_watch, view_of, watch_of
 from schemas.effects import BriefReply, CallModel, ModelReply, RecallReply
 from schemas.errors import ConfigError, ContractError
 from schemas.events import BriefWritten, InvestigationAsked
@@ -193,7 +193,7 @@ async def test_on_kafka_a_watch_is_looked_into_once_publishes_what_is_new_and_ob
     with pytest.raises(ConfigError, match="has ended: set a new watch"):
         await book.change(short, "resume", by="test")
     with pytest.raises(ConfigError, match="no watch 'nobody'"):
-        found(await book.state(), "nobody")
+        find_watch(await book.state(), "nobody")
 
 
 async def its_own_pages_are_no_witnesses(world: World, published: list[News]) -> None:
