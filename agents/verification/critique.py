@@ -80,8 +80,8 @@ class CritiqueEvidence:
         judged = judge_case(case, critique=critique)
         if (end := same_verdict(case, judged.judgement)) is not None:
             return end
-        concerned = (
-            choose_concerned(case, earlier, critic.concerned, _supporting(judged)) if is_believed(judged) else ()
+        concerned = choose_concerned(
+            case, earlier, critic.concerned if is_believed(judged) else (), _supporting(judged)
         )
         critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.pages), concerned=concerned)
         return settle_rivals(case, critique, judged, replies)
