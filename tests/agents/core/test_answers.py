@@ -29,14 +29,12 @@ def stated(judged, **parts):
     return claim.stated()
 
 
-def test_a_whole_claim_is_read_as_it_is(judged):
+def test_a_whole_claim_is_read_as_it_is_and_a_reply_of_the_prompts_before_has_none(judged):
     amount = ClaimAmount(value=914_000_000, unit="日元")
     assert stated(judged) == StatedClaim(**{**CLAIM, "amount": amount})
-
-
-def test_a_reply_of_the_prompts_before_has_no_claim(judged):
     assert answer(judged(), DraftAnswer).claim is None
     assert answer(judged(claim=None), DraftAnswer).claim is None
+    assert stated(judged, amount={"value": "1,400,000", "unit": None}).amount == ClaimAmount(value=1_400_000.0)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +53,6 @@ def test_a_reply_of_the_prompts_before_has_no_claim(judged):
 )
 def test_an_amount_that_is_no_number_is_left_out(judged, amount):
     assert stated(judged, amount=amount).amount is None
-
-
-def test_a_number_written_as_text_is_a_number(judged):
-    assert stated(judged, amount={"value": "1,400,000", "unit": None}).amount == ClaimAmount(value=1_400_000.0)
 
 
 @pytest.mark.parametrize("part", ["subject", "object", "asset", "venue"])

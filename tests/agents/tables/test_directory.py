@@ -46,27 +46,22 @@ def test_an_address_is_the_word_of_its_account_its_registrant_or_its_host(
     assert [e.name for e in LOOK.speakers_of(url)] == speakers
 
 
-@pytest.mark.parametrize(
-    ("text", "tickers"),
-    [
-        ("Binance lists PEPE and HYPE", ["PEPE", "HYPE"]),
-        ("Bridge to link one near the flow of GAS", []),
-        ("LINK UP 5% AS ONE NEAR SUN", []),
-        ("$link gains, ONE 代币 and (NEAR) too, FLOW/USDT opens", ["LINK", "ONE", "NEAR", "FLOW", "USDT"]),
-        ("比特币现金与以太坊经典", ["BCH", "ETC"]),
-        ("以太坊网络拥堵,索拉纳宕机", ["ETH", "SOL"]),
-        ("the solana network and an avalanche of orders", ["SOL"]),
-        ("DOT fined an airline, people are NOT safe", []),
-        ("Flow outage", ["FLOW"]),
-        ("btc eth", []),
-        ("價格:比特幣", ["BTC"]),
-        ("pepekind PEPEX", []),
-    ],
-)
-def test_a_ticker_counts_in_capitals_and_one_that_is_a_word_only_where_it_is_marked(
-    text: str, tickers: list[str]
-) -> None:
-    assert [a.ticker for a in LOOK.assets_in(text)] == tickers
+def test_a_ticker_counts_in_capitals_and_one_that_is_a_word_only_where_it_is_marked() -> None:
+    expected = {
+        "Binance lists PEPE and HYPE": ["PEPE", "HYPE"],
+        "Bridge to link one near the flow of GAS": [],
+        "LINK UP 5% AS ONE NEAR SUN": [],
+        "$link gains, ONE 代币 and (NEAR) too, FLOW/USDT opens": ["LINK", "ONE", "NEAR", "FLOW", "USDT"],
+        "比特币现金与以太坊经典": ["BCH", "ETC"],
+        "以太坊网络拥堵,索拉纳宕机": ["ETH", "SOL"],
+        "the solana network and an avalanche of orders": ["SOL"],
+        "DOT fined an airline, people are NOT safe": [],
+        "Flow outage": ["FLOW"],
+        "btc eth": [],
+        "價格:比特幣": ["BTC"],
+        "pepekind PEPEX": [],
+    }
+    assert {text: [a.ticker for a in LOOK.assets_in(text)] for text in expected} == expected
 
 
 @pytest.mark.parametrize("word", ["BTC", "btc", "$BTC", "Bitcoin", "bitcoin", "比特币", "比特幣", "XBT"])
