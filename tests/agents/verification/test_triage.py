@@ -23,9 +23,12 @@ def check(event):
     return FindEarlier(text_hash=event.text_hash, case_id=event.news.case_id)
 
 
-def test_the_free_check_is_asked_before_any_paid_call(deep):
+def test_the_free_check_is_asked_before_any_paid_call_and_stops_nothing_where_it_fails_as_a_model_does(deep, judged):
     event = opened(NEWS)
     given(event, config=deep).ask_gives(check(event))
+    told = given(opened(NEWS), config=deep).told(DOWN, judged()).emits_like(CaseTriaged, route="deep")
+    assert "duplicates were not checked (unavailable)" in told.event.gate_reason
+    given(opened(NEWS), config=deep).told(FIRST, DOWN).fails_with("unavailable", retryable=True)
 
 
 def test_a_text_that_another_case_has_is_dropped_without_a_paid_call(deep):
@@ -33,27 +36,15 @@ def test_a_text_that_another_case_has_is_dropped_without_a_paid_call(deep):
     told.emits(CaseDropped(reason="duplicate", detail="another case has the same text", duplicate_of="c-1"))
 
 
-def test_a_failed_check_stops_nothing_and_is_told(deep, judged):
-    told = given(opened(NEWS), config=deep).told(DOWN, judged()).emits_like(CaseTriaged, route="deep")
-    assert "duplicates were not checked (unavailable)" in told.event.gate_reason
-
-
-def test_a_text_without_a_word_is_dropped_without_any_call(deep):
+def test_a_text_without_a_word_is_dropped_without_any_call_and_spam_after_it(deep, judged):
     told = given(opened("。。。!!!"), config=deep).told().emits_like(CaseDropped, reason="empty")
     assert told.event.detail
-
-
-def test_spam_is_dropped(deep, judged):
     given(opened(NEWS), config=deep).told(FIRST, judged(spam=True)).emits_like(CaseDropped, reason="spam")
 
 
 @pytest.mark.parametrize("data", [None, [], {"summary": "x"}, {"summary": NEWS, "event_type": "moon"}])
 def test_a_broken_reply_is_invalid_output(deep, data):
     given(opened(NEWS), config=deep).told(FIRST, ModelReply(data=data)).fails_with("invalid_output", retryable=True)
-
-
-def test_a_failed_model_is_the_failure_of_the_step(deep):
-    given(opened(NEWS), config=deep).told(FIRST, DOWN).fails_with("unavailable", retryable=True)
 
 
 def test_fields_are_clamped_and_flags_of_the_code_cannot_be_forged(deep, judged):
