@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,7 +12,6 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from agents.investigation.subject import SubjectMatcher, asked, subject_key, subject_of
-from agents.investigation.writing import not_done
 from agents.tables import load_tables
 from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
@@ -196,22 +193,6 @@ def test_without_any_answer_it_ends_with_an_empty_brief_that_says_why():
     assert not brief.claims and len(brief.not_found) == 5
     assert any("searches of offline failed (server)" in line for line in brief.not_done)
     assert [e.findings.references for e in run.events if isinstance(e, SearchCompleted)] == [()]
-
-
-def test_what_was_not_done_once_is_told_in_the_singular():
-    def lines(n):
-        down = [SimpleNamespace(provider="x", failure=SimpleNamespace(kind="server"))] * n + [
-            SimpleNamespace(provider="x", failure=SimpleNamespace(kind="budget"))
-        ] * n
-        return list(not_done(SimpleNamespace(
-            language="en", config=SimpleNamespace(provider_mode="live"), finishing=False, framed=None,
-            searches=[SimpleNamespace(outcomes=down, findings=SimpleNamespace(references=(1,)))], scrapes=[SimpleNamespace(failures=(1,) * n)],
-            critiqued=SimpleNamespace(readings=[SimpleNamespace(stances=None, unread=why) for why in ("", "timeout")] * n),
-        )))  # fmt: skip
-
-    once, twice = lines(1), lines(2)
-    assert [line for line in once if "1 " not in line or re.search(r"1 (searches|pages|claims)", line)] == []
-    assert [re.search(r"\b2 (\w+)", line)[1] for line in twice] == ["searches", "searches", "pages", "claims", "claims"]
 
 
 def _is_sound(brief: BriefWritten) -> None:

@@ -40,13 +40,11 @@ def test_a_query_names_who_what_and_how_much(text: str, event_type: str, asset: 
     assert [w for w in words if w.lower() not in made.lower()] == []
 
 
-def test_chinese_providers_get_chinese_words_only_besides_names() -> None:
+def test_providers_get_words_of_their_own_language_and_kind_besides_names() -> None:
     made = query("某交易所遭黑客攻击,损失超过 1 亿美元", "hack", "ETH", "bocha")
     assert "黑客攻击" in made and "官方公告" in made
     assert "exploit" not in made and "official" not in made
-
-
-def test_arxiv_gets_method_terms_and_no_news_words() -> None:
+    assert query("Kraken adds token LUM", "listing", "LUM").isascii()
     made = query("某协议遭闪电贷攻击", "hack", "ETH", "arxiv")
     assert "smart contract vulnerability" in made
     assert made.isascii()
@@ -69,10 +67,6 @@ def test_gdelt_gets_the_english_name_first_and_nothing_that_any_statement_says(
     claim = Claim(text=text, language="zh", event_type=event_type, asset=asset, as_of=datetime(2024, 6, 3, tzinfo=UTC))
     fitted = fit_query("reserves official statement 官方声明", claim, provider="gdelt", tables=TABLES)
     assert fitted.startswith(begins) and fitted.endswith("reserves 官方声明")
-
-
-def test_english_news_gets_no_chinese_words() -> None:
-    assert query("Kraken adds token LUM", "listing", "LUM").isascii()
 
 
 @pytest.mark.parametrize("provider", ["tavily", "bocha", "ragflow", "arxiv", "gdelt", "offline"])

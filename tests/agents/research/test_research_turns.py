@@ -97,14 +97,6 @@ def test_whichever_agent_is_down_the_turn_ends_in_an_answer_that_names_it(task, 
     assert named in answer.metadata.agents_missing and answer.confidence <= 0.75
 
 
-@pytest.mark.parametrize("block", ["price", "macro", "fear_greed", "onchain", "candles", "signals"])
-def test_whichever_source_is_down_the_answer_names_it(block):
-    run, _ = ask("Is BTC bullish?", blocks=(block,))
-    answer = run.case.head
-    assert isinstance(answer, AnswerGiven)
-    assert [line.partition(":")[0] for line in answer.metadata.unavailable] == [block]
-
-
 def test_with_every_source_down_the_answer_says_that_there_are_no_figures():
     every = ("price", "macro", "fear_greed", "onchain", "candles", "signals")
     for failure in (REFUSED, TIMEOUT):
