@@ -52,15 +52,12 @@ def test_what_is_written_today_has_the_golden_bytes(event: ev.Event) -> None:
     assert key.decode() == record["key"]
 
 
-def test_step_failed_of_version_1_is_lifted_to_version_2() -> None:
+def test_step_failed_of_version_1_is_lifted_to_version_2_and_degrades_without_a_retry() -> None:
     envelope, value = recorded(path_of("newsproof.step_failed", 1))
     event = wire.decode(envelope.type, envelope.version, value)
     assert isinstance(event, ev.StepFailed)
     assert (event.outcome, event.retry_at, event.attempt) == ("retry", NOW, 1)
     assert (event.failure.kind, event.failure.message, event.failure.retryable) == ("rate_limit", FAILURE.message, True)
-
-
-def test_step_failed_of_version_1_without_a_retry_degrades() -> None:
     old = {"type": "newsproof.step_failed", "step": "s", "error": "no", "error_class": "auth", "attempt": 3}
     event = wire.decode("newsproof.step_failed", 1, json.dumps(old).encode())
     assert isinstance(event, ev.StepFailed)
