@@ -24,9 +24,9 @@ def recorded(path: Path) -> tuple[wire.Envelope, bytes]:
     return wire.read_envelope(headers), json.dumps(record["value"]).encode()
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
-def test_every_version_of_every_event_has_a_golden_record(name: str, version: int) -> None:
-    assert path_of(name, version).exists(), "write it with python -m tests.schemas.write_golden, and commit it"
+def test_every_version_of_every_event_has_a_golden_record() -> None:
+    lacking = [(name, version) for name, version in VERSIONS if not path_of(name, version).exists()]
+    assert lacking == [], "write it with python -m tests.schemas.write_golden, and commit it"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -82,13 +82,10 @@ def test_a_missing_step_of_the_chain_is_said_by_name() -> None:
         upcast("newsproof.case_dropped", 1, 3, {})
 
 
-@pytest.mark.parametrize("name", sorted(ev.SCHEMA_VERSIONS))
-def test_a_newer_version_stops_the_reader_and_says_what_to_deploy(name: str) -> None:
-    with pytest.raises(NewerSchemaError, match="deploy this reader before its writers"):
-        wire.decode(name, ev.SCHEMA_VERSIONS[name] + 1, b"{}")
-
-
-def test_an_unknown_type_is_newer_code_too() -> None:
+def test_a_newer_version_stops_the_reader_and_says_what_to_deploy_and_an_unknown_type_is_newer_code_too() -> None:
+    for name, newest in ev.SCHEMA_VERSIONS.items():
+        with pytest.raises(NewerSchemaError, match="deploy this reader before its writers"):
+            wire.decode(name, newest + 1, b"{}")
     with pytest.raises(NewerSchemaError, match="case_dreamt"):
         wire.decode("newsproof.case_dreamt", 1, b"{}")
 
