@@ -29,14 +29,7 @@ def test_wide_characters_count_two() -> None:
 
 
 def test_timeliness_falls_from_a_hundred_to_sixty() -> None:
-    ages = [
-        timedelta(0),
-        timedelta(hours=6),
-        timedelta(days=1),
-        timedelta(days=30),
-        timedelta(days=365),
-        timedelta(days=1827),
-    ]
+    ages = [timedelta(days=days) for days in (0, 0.25, 1, 30, 365, 1827)]
     points = [timeliness(NOW - age, NOW) for age in ages]
     assert points[0] == 100 and points[-1] == 60
     assert points == sorted(points, reverse=True)

@@ -86,8 +86,10 @@ def test_filler_words_of_the_news_never_reach_the_query() -> None:
     assert "Kraken" in made
 
 
-@pytest.mark.parametrize(
-    ("event", "tail"), [("hack", " news official"), ("regulation", " news official"), ("whale", "")]
-)
-def test_the_fallback_is_asset_and_event(event: str, tail: str) -> None:
-    assert fallback_query(builders.draft(event_type=event, asset="BTC")) == f"BTC {event}{tail}"
+def test_the_fallback_is_asset_and_event() -> None:
+    rows = [("hack", " news official"), ("regulation", " news official"), ("whale", "")]
+    assert [
+        (event, tail)
+        for event, tail in rows
+        if fallback_query(builders.draft(event_type=event, asset="BTC")) != f"BTC {event}{tail}"
+    ] == []

@@ -153,12 +153,8 @@ def test_a_plan_without_a_known_agent_asks_all_three(tasks):
 
 
 def test_unknown_names_and_priorities_are_dropped_and_an_agent_is_asked_once():
-    task = {
-        "agent": "MacroAgent",
-        "reason": 5,
-        "priority": "urgent",
-        "data_required": ["macro", "passwords", "macro", 1],
-    }
+    wanted = ["macro", "passwords", "macro", 1]
+    task = {"agent": "MacroAgent", "reason": 5, "priority": "urgent", "data_required": wanted}
     (made,) = plan([task, task]).task_breakdown
     assert (made.reason, made.priority, made.data_required) == ("5", "medium", ("macro",))
 
@@ -231,10 +227,5 @@ def test_much_text_from_outside_is_read_by_the_heavy_model(chat):
         return given(question(message, *history), config=chat).asked.tier
 
     long = ChatMessage(role="user", content="x" * 4_990)
-    assert (tier("BTC?"), tier("BTC?", long), tier("y" * 5_000), tier("y" * 5_001)) == (
-        "light",
-        "light",
-        "light",
-        "heavy",
-    )
-    assert tier("y" * 20, long) == "heavy"
+    assert {tier("BTC?"), tier("BTC?", long), tier("y" * 5_000)} == {"light"}
+    assert {tier("y" * 5_001), tier("y" * 20, long)} == {"heavy"}

@@ -60,14 +60,9 @@ def case_of(news: Text, **config):
 
 def claim(text: Text, number: int = 0, **changes) -> EarlierClaim:
     plain = EarlierClaim(
-        case_id=f"case-{number}",
-        asset=text.asset,
-        event_type="other",
-        language="en",
-        text=text.text if not number else f"{text.text} ({number})",
-        as_of=START - timedelta(hours=number + 1),
-        entity=text.entity,
-    )
+        case_id=f"case-{number}", asset=text.asset, event_type="other", language="en", entity=text.entity,
+        text=f"{text.text} ({number})" if number else text.text, as_of=START - timedelta(hours=number + 1),
+    )  # fmt: skip
     return replace(plain, **changes)
 
 

@@ -37,13 +37,10 @@ def test_synthetic_entries_come_with_the_demo_only_and_lie_on_reserved_hosts() -
     assert any(o.wire for o in outlets) and all(o.domain.endswith(".example") for o in outlets)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["entities.json", "entities_demo.json", "assets.json", "outlets.json", "outlets_demo.json", "platforms.json"],
-)
-def test_the_files_of_rows_keep_one_a_line(name: str) -> None:
-    lines = resources.files("agents.tables").joinpath(name).read_text("utf-8").splitlines()
-    assert len([json.loads(line.rstrip(",")) for line in lines[1:-1]]) == len(lines) - 2
+def test_the_files_of_rows_keep_one_a_line() -> None:
+    for name in ("entities", "entities_demo", "assets", "outlets", "outlets_demo", "platforms"):
+        lines = resources.files("agents.tables").joinpath(f"{name}.json").read_text("utf-8").splitlines()
+        assert len([json.loads(line.rstrip(",")) for line in lines[1:-1]]) == len(lines) - 2, name
 
 
 def test_entities_are_found_by_whole_names_in_zh_and_en() -> None:

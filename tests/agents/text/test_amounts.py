@@ -15,9 +15,8 @@ def given(text: str) -> set[float]:
     return set(Amounts(fold_han(text).lower()).given)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_an_amount_of_several_parts_is_one_number():
+    rows = [
         ("被盗 9亿1,400万 日元", 914_000_000),
         ("被盗 9億1400万円", 914_000_000),
         ("约 9 亿 1,400 万日元", 914_000_000),
@@ -28,10 +27,8 @@ def given(text: str) -> set[float]:
         ("罚款 2千万美元", 20_000_000),
         ("损失 5百万美元", 5_000_000),
         ("市值 3千亿美元", 300_000_000_000),
-    ],
-)
-def test_an_amount_of_several_parts_is_one_number(text, value):
-    assert given(text) == {value}
+    ]
+    assert [(text, value) for text, value in rows if given(text) != {value}] == []
 
 
 def test_amounts_that_stand_apart_stay_apart():

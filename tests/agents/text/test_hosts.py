@@ -67,16 +67,13 @@ def test_no_official_domain_imitates_another() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
+def test_two_addresses_of_one_page_are_one() -> None:
+    rows = [
         ("https://www.x.example/a/?utm_source=t&b=1", "http://x.example/a?b=1#top"),
         ("https://m.x.example/a/amp", "https://x.example/a"),
         ("https://x.example/?b=2&a=1", "https://x.example?a=1&b=2"),
-    ],
-)
-def test_two_addresses_of_one_page_are_one(a: str, b: str) -> None:
-    assert canonical_url(a) == canonical_url(b)
+    ]
+    assert [(a, b) for a, b in rows if canonical_url(a) != canonical_url(b)] == []
 
 
 @pytest.mark.parametrize("url", ["", "http://[::1", "not a url", "https://", "javascript:alert(1)"])
