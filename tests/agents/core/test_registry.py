@@ -46,13 +46,11 @@ def test_the_pipeline_closes_and_holds_every_step(graph):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize", "single_pass"],
-)
-def test_a_graph_without_one_of_its_steps_is_refused(graph, name):
-    with pytest.raises(ConfigError, match=r"leads? to no step"):
-        Registry(without(graph, name), NEWS)
+def test_a_graph_without_one_of_its_steps_is_refused(graph):
+    others = {"conclude", "degrade", "give_up", "find_story", "close_telling", "look_again"}
+    for name in graph.steps.keys() - others:
+        with pytest.raises(ConfigError, match=r"leads? to no step"):
+            Registry(without(graph, name), NEWS)
 
 
 def test_two_steps_for_one_event_and_two_of_one_name_are_refused(graph):

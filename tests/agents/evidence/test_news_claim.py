@@ -87,15 +87,8 @@ def test_the_tables_say_which_asset_the_claim_is_about(deep, draft, given, state
 
 
 def test_subject_and_venue_are_found_in_the_table_by_any_of_their_names(deep):
-    claim = Claim(
-        text="업비트, ZRO 상장",
-        language="other",
-        event_type="listing",
-        asset="ZRO",
-        as_of=NOW,
-        subject="火币",
-        venue="Upbit",
-    )
+    told = {"text": "업비트, ZRO 상장", "subject": "火币", "venue": "Upbit"}
+    claim = Claim(language="other", event_type="listing", asset="ZRO", as_of=NOW, **told)
     assert {"HTX", "Upbit"} <= {e.name for e in compiled(deep.tables).entities.parties(claim)}
 
 

@@ -110,14 +110,9 @@ def test_memory_raises_only_what_is_confirmed_and_lowers_all_that_was_checked(ve
 
 @pytest.mark.parametrize("past", [0.0, 1.0])
 def test_a_past_case_that_is_unlike_or_withdrawn_or_of_the_old_rules_moves_nothing(past: float) -> None:
-    alone = conclude(draft(0.5), judgement())
-    near = remembered(0.99, past)
-    for silent in (
-        replace(near, similarity=0.80),
-        replace(near, withdrawn="retracted"),
-        replace(near, withdrawn="superseded"),
-        replace(near, verdict=None),
-    ):
+    alone, near = conclude(draft(0.5), judgement()), remembered(0.99, past)
+    withdrawn = [replace(near, withdrawn=how) for how in ("retracted", "superseded")]
+    for silent in (replace(near, similarity=0.80), replace(near, verdict=None), *withdrawn):
         assert conclude(draft(0.5), judgement(), memory=(silent,)) == alone
         standing = remembered(0.81, 0.60, "other")
         assert conclude(draft(0.5), judgement(), memory=(silent, standing)).confidence == 0.60
@@ -199,14 +194,13 @@ def test_for_any_input_the_result_stays_in_bounds_and_the_list_adds_up(
     assert end == conclude(start, found, memory=memory, chosen=chosen)
 
 
-@pytest.mark.parametrize("broken", [float("nan"), float("inf"), -1.0, 2.0])
-def test_a_draft_without_a_usable_confidence_ends_within_bounds(broken: float) -> None:
-    end = conclude(draft(broken), judgement())
-    assert 0.0 <= end.confidence <= 1.0
-
-
 def heard(number: int, stance: Any, *, official: bool = False) -> CheckedPage:
     return CheckedPage(reference=builders.reference(number, official=official), stance=stance)
+
+
+def test_a_draft_without_a_usable_confidence_ends_within_bounds() -> None:
+    for broken in (float("nan"), float("inf"), -1.0, 2.0):
+        assert 0.0 <= conclude(draft(broken), judgement()).confidence <= 1.0, broken
 
 
 def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_news() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from agents.evidence import Claim, assess
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
@@ -182,18 +180,15 @@ def test_the_subject_may_stand_in_the_sentence_before_or_in_the_title_and_no_fur
     assert stance(CUT, f"The Federal Reserve met on Wednesday. {between} It cut rates in the end.") == "unrelated"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_negated_or_asked_sentence_carries_nothing() -> None:
+    texts = [
         "The Federal Reserve did not cut rates on Wednesday.",
         "The Federal Reserve never said that it would cut rates.",
         "Did the Federal Reserve cut rates on Wednesday?",
         "美联储周三未降息。",
         "美联储没有降息 50 个基点。",
-    ],
-)
-def test_a_negated_or_asked_sentence_carries_nothing(text: str) -> None:
-    assert stance(CUT, text) in {"unrelated", "denies"}
+    ]
+    assert {stance(CUT, text) for text in texts} <= {"unrelated", "denies"}
 
 
 def test_on_its_own_page_the_venue_need_not_name_itself_but_the_asset() -> None:

@@ -68,13 +68,8 @@ def test_an_attempt_that_would_end_after_the_path_is_not_made(at_search):
 def test_official_pages_are_asked_for_again_and_the_general_search_waits_for_what_was_late(
     deep, triaged, no_memory, planned, found
 ):
-    config = replace(
-        deep,
-        search_retries=1,
-        search_providers=("tavily",),
-        search_by_topic=("tavily",),
-        tables=load_tables(demo=False),
-    )
+    tavily = {"search_providers": ("tavily",), "search_by_topic": ("tavily",)}
+    config = replace(deep, search_retries=1, tables=load_tables(demo=False), **tavily)
     about = triaged(event_type="listing", asset="PEPE", asset_name="Pepe", entity="Binance")
     path = (opened("Binance lists PEPE"), about, no_memory, planned("search:tavily"))
     spec = given(*path, config=config)

@@ -199,13 +199,8 @@ def test_memory_is_asked_in_other_words_and_says_how_past_cases_differ(plan, rou
     (task,) = tasks_of(plan("search", tasks=[wish]), "memory_search")
     assert (task.query, task.subject, task.detail) == ("bridge drained", "BNB", True)
     spec = round_of(task)
-    assert spec.asked == Recall(
-        text="bridge drained",
-        asset="BNB",
-        as_of=START,
-        limit=5,
-        exclude_case=spec.case.case_id,
-    )
+    own = spec.case.case_id
+    assert spec.asked == Recall(text="bridge drained", asset="BNB", as_of=START, limit=5, exclude_case=own)
     (seen,) = spec.told(RecallReply(entries=(entry("a"), entry("b", days=3, confidence=0.2)))).event.observations
     assert [e.case_id for e in seen.entries] == ["a", "b"]
     assert seen.figures["confidence_change_since_latest"] == pytest.approx(0.2)

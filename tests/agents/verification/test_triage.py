@@ -61,20 +61,18 @@ def test_text_that_steers_the_model_is_flagged_and_still_judged(deep, judged, te
     given(opened(text), config=deep).told(FIRST, judged()).emits_like(CaseTriaged, injection_suspected=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "confidence", "route"),
-    [
-        ("listing", 0.75, "deep"),
-        ("listing", 0.7499, "preliminary"),
-        ("hack", 0.1, "deep"),
-        ("depeg", 0.1, "deep"),
-        ("liquidation", 0.1, "deep"),
-        *[(k, 0.99, "preliminary") for k in sorted(NEVER_DEEP)],
-    ],
-)
-def test_the_gate_follows_type_and_threshold(deep, draft, kind, confidence, route):
-    certain = replace(draft, event_type=kind, confidence=confidence, strength="low")
-    assert gate(certain, PLAIN, 0.0, deep)[0] == route
+def test_the_gate_follows_type_and_threshold(deep, draft):
+    expected = {
+        ("listing", 0.75): "deep",
+        ("listing", 0.7499): "preliminary",
+        **{(kind, 0.1): "deep" for kind in ("hack", "depeg", "liquidation")},
+        **{(kind, 0.99): "preliminary" for kind in NEVER_DEEP},
+    }
+    plain = replace(draft, strength="low")
+    assert {
+        (kind, sure): gate(replace(plain, event_type=kind, confidence=sure), PLAIN, 0.0, deep)[0]
+        for kind, sure in expected
+    } == expected
 
 
 @pytest.mark.security
@@ -90,12 +88,8 @@ def test_an_unlisted_source_forces_nothing_but_goes_deep_for_the_same_reasons_as
 @pytest.mark.security
 def test_triage_forces_the_type_for_sources_that_are_listed_and_in_snapshots_of_before_for_all(deep, judged):
     weak = judged(event_type="hack", confidence=0.1, strength="low")
-    for trusted, marked, route in (
-        ((), False, "preliminary"),
-        (("test",), False, "deep"),
-        ((), True, "deep"),
-        (None, False, "deep"),
-    ):
+    listed, of_before = (("test",), False, "deep"), (None, False, "deep")
+    for trusted, marked, route in (((), False, "preliminary"), ((), True, "deep"), listed, of_before):
         opening = replace(opened(NEWS), authenticated=marked)
         event = given(opening, config=replace(deep, trusted_sources=trusted)).told(FIRST, weak).event
         assert event.route == route, event.gate_reason
@@ -111,12 +105,8 @@ def test_triage_forces_the_type_for_sources_that_are_listed_and_in_snapshots_of_
         ({}, {"attribution": "unnamed"}, "deep", "strength medium with an unnamed source"),
         ({}, {"attribution": "named"}, "preliminary", "confidence 0.40 is below 0.75"),
         ({}, {}, "preliminary", "confidence 0.40 is below 0.75"),
-        (
-            {"strength": "low", "action": "buy"},
-            {"modality": "rumoured", "attribution": "unnamed"},
-            "preliminary",
-            "low",
-        ),
+        ({"strength": "low"}, {"modality": "rumoured", "attribution": "unnamed"}, "preliminary", "low"),
+        ({"strength": "low", "action": "buy"}, {"modality": "rumoured"}, "preliminary", "low"),
         ({"event_type": "macro", "action": "buy"}, {"modality": "rumoured"}, "preliminary", "macro is never"),
     ],
 )
@@ -143,11 +133,11 @@ def test_a_denial_and_a_correction_go_deep_whatever_the_type(deep, draft, kind, 
 
 
 def test_cases_outside_the_rollout_or_with_the_deep_path_off_take_the_single_pass(deep, draft):
-    tenth = replace(deep, phase1_rollout_percentage=0.1)
+    tenth, none = (replace(deep, phase1_rollout_percentage=share) for share in (0.1, 0.0))
+    off = replace(deep, deep_analysis_tools_enabled=False)
     assert gate(draft, PLAIN, 0.0999, tenth)[0] == "deep"
-    assert gate(draft, PLAIN, 0.1, tenth)[0] == "single_pass"
-    assert gate(draft, PLAIN, 0.0, replace(deep, deep_analysis_tools_enabled=False))[0] == "single_pass"
-    assert gate(draft, PLAIN, 0.0, replace(deep, phase1_rollout_percentage=0.0))[0] == "single_pass"
+    for bucket, config in ((0.1, tenth), (0.0, off), (0.0, none)):
+        assert gate(draft, PLAIN, bucket, config)[0] == "single_pass"
 
 
 def test_the_event_says_what_the_news_claims_and_the_draft_is_about_its_asset(deep, judged):
