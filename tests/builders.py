@@ -1,4 +1,4 @@
-"""News, events, pages, model calls, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
+"""News, events, pages, memories, model calls, drafts, signals and limits with every field that a type wants; a test names those that it is about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from schemas.budget import LimitsSet
 from schemas.effects import CallModel, Trusted, Untrusted
 from schemas.events import EventReceived
-from schemas.evidence import Findings, SearchReference, SearchResult, Sentiment
+from schemas.evidence import Findings, MemoryEntry, SearchReference, SearchResult, Sentiment
 from schemas.news import News
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Draft, Signal
 
@@ -94,6 +94,12 @@ def findings(*references: SearchReference, **changes: Any) -> Findings:
         "triggered": False,
     }
     return Findings(**{**given, **changes})
+
+
+def memory_entry(case_id: str = "past", **changes: Any) -> MemoryEntry:
+    """Return a past case: a hack of ETH."""
+    given: dict[str, Any] = {"summary": "s", "event_type": "hack", "asset": "ETH", "confidence": 0.6, "similarity": 0.9}
+    return MemoryEntry(case_id=case_id, **{**given, "decided_at": NOW, **changes})
 
 
 def signal(**changes: Any) -> Signal:

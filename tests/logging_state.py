@@ -29,7 +29,8 @@ def preserve_logging() -> Iterator[None]:
     finally:
         logging.root.handlers[:] = handlers
         for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+            if logger.level != level:  # setting one empties the caches of all loggers
+                logger.setLevel(level)
         if structlog.get_config() != before:
             structlog.configure(**before)
             for name, module in list(sys.modules.items()):

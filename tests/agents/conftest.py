@@ -16,7 +16,7 @@ from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.offline.scripted.critic import in_slots
 from schemas.config import Snapshot
-from schemas.effects import FunctionCall, ModelReply, SearchReply
+from schemas.effects import Failure, FunctionCall, ModelReply, SearchReply
 from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, PageStance, SearchReference
 from schemas.signals import Draft
@@ -120,8 +120,10 @@ def stances(*numbers: int, stance: str = "supports", **more: Any) -> tuple[PageS
 
 @pytest.fixture
 def searched(findings: Callable[..., Findings]) -> Callable[..., SearchCompleted]:
-    def make(route: str = "critique", references: int = 3, **changes: Any) -> SearchCompleted:
-        answered = (ProviderOutcome(provider="offline", query="q", hits=references),)
+    def make(
+        route: str = "critique", references: int = 3, failure: Failure | None = None, **changes: Any
+    ) -> SearchCompleted:
+        answered = (ProviderOutcome(provider="offline", query="q", hits=references, failure=failure),)
         return SearchCompleted(round=1, findings=findings(references, **changes), outcomes=answered, route=route)
 
     return make

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agents.evidence.witnesses import CheckedPage
 from agents.signal import _rests_on_titles
 from tests import builders
@@ -15,9 +13,8 @@ def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quot
     return CheckedPage(reference=reference, stance="supports", quoted=quoted)
 
 
-@pytest.mark.parametrize(
-    ("supports", "titles"),
-    [
+def test_a_signal_whose_pages_were_never_opened_says_so() -> None:
+    rows = [
         ([], False),
         ([heard(passage="")], True),
         ([heard(passage="Circle says reserves are whole")], True),
@@ -25,7 +22,5 @@ def heard(*, passage: str, snippet: str = "Circle says reserves are whole", quot
         ([heard(passage="", snippet="Circle says reserves are whole. A report of Deloitte confirms it.")], False),
         ([heard(passage="In a statement Circle said that the reserves are whole.")], False),
         ([heard(passage=""), heard(passage="In a statement Circle said that the reserves are whole.")], False),
-    ],
-)
-def test_a_signal_whose_pages_were_never_opened_says_so(supports: list[CheckedPage], titles: bool) -> None:
-    assert _rests_on_titles(supports) is titles
+    ]
+    assert [(supports, found) for supports, titles in rows if (found := _rests_on_titles(supports)) != titles] == []

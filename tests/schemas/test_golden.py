@@ -24,9 +24,9 @@ def recorded(path: Path) -> tuple[wire.Envelope, bytes]:
     return wire.read_envelope(headers), json.dumps(record["value"]).encode()
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
-def test_every_version_of_every_event_has_a_golden_record(name: str, version: int) -> None:
-    assert path_of(name, version).exists(), "write it with python -m tests.schemas.write_golden, and commit it"
+def test_every_version_of_every_event_has_a_golden_record() -> None:
+    lacking = [(name, version) for name, version in VERSIONS if not path_of(name, version).exists()]
+    assert lacking == [], "write it with python -m tests.schemas.write_golden, and commit it"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -52,15 +52,12 @@ def test_what_is_written_today_has_the_golden_bytes(event: ev.Event) -> None:
     assert key.decode() == record["key"]
 
 
-def test_step_failed_of_version_1_is_lifted_to_version_2() -> None:
+def test_step_failed_of_version_1_is_lifted_to_version_2_and_degrades_without_a_retry() -> None:
     envelope, value = recorded(path_of("newsproof.step_failed", 1))
     event = wire.decode(envelope.type, envelope.version, value)
     assert isinstance(event, ev.StepFailed)
     assert (event.outcome, event.retry_at, event.attempt) == ("retry", NOW, 1)
     assert (event.failure.kind, event.failure.message, event.failure.retryable) == ("rate_limit", FAILURE.message, True)
-
-
-def test_step_failed_of_version_1_without_a_retry_degrades() -> None:
     old = {"type": "newsproof.step_failed", "step": "s", "error": "no", "error_class": "auth", "attempt": 3}
     event = wire.decode("newsproof.step_failed", 1, json.dumps(old).encode())
     assert isinstance(event, ev.StepFailed)
@@ -85,13 +82,10 @@ def test_a_missing_step_of_the_chain_is_said_by_name() -> None:
         upcast("newsproof.case_dropped", 1, 3, {})
 
 
-@pytest.mark.parametrize("name", sorted(ev.SCHEMA_VERSIONS))
-def test_a_newer_version_stops_the_reader_and_says_what_to_deploy(name: str) -> None:
-    with pytest.raises(NewerSchemaError, match="deploy this reader before its writers"):
-        wire.decode(name, ev.SCHEMA_VERSIONS[name] + 1, b"{}")
-
-
-def test_an_unknown_type_is_newer_code_too() -> None:
+def test_a_newer_version_stops_the_reader_and_says_what_to_deploy_and_an_unknown_type_is_newer_code_too() -> None:
+    for name, newest in ev.SCHEMA_VERSIONS.items():
+        with pytest.raises(NewerSchemaError, match="deploy this reader before its writers"):
+            wire.decode(name, newest + 1, b"{}")
     with pytest.raises(NewerSchemaError, match="case_dreamt"):
         wire.decode("newsproof.case_dreamt", 1, b"{}")
 

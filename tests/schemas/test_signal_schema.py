@@ -61,6 +61,7 @@ def test_a_signal_of_today_is_read_and_written_as_its_golden_record() -> None:
     assert read_signal(record(new))[0] == SIGNAL
     key, value, headers = published(SIGNAL)
     assert {"key": key.decode(), "headers": headers, "value": json.loads(value)} == new
+    assert sorted(GOLDEN_SIGNALS.glob("*.json")) == FILES
 
 
 def test_a_claim_is_written_only_where_it_is_kept_apart() -> None:
@@ -128,9 +129,11 @@ def test_what_the_chat_found_of_a_signal_of_before_has_the_words_of_today() -> N
     assert [(one.stage, one.verdict) for one in event.signals] == [("final", "unchecked")]
 
 
-def test_a_signal_of_a_newer_schema_stops_the_reader_and_says_what_to_do() -> None:
+def test_a_signal_of_a_newer_schema_stops_the_reader_and_one_that_never_was_has_no_way_up() -> None:
     with pytest.raises(NewerSignalError, match="update newsproof"):
         read_signal(record(golden(2), ce_schemaversion=str(SIGNAL_SCHEMA_VERSION + 1)))
+    with pytest.raises(ContractError, match="cannot be upgraded"):
+        read_signal(record(golden(1), ce_schemaversion="0"))
 
 
 OLD = golden(1)["value"]
@@ -154,12 +157,3 @@ def test_what_is_no_signal_of_schema_1_is_a_contract_error(value: bytes) -> None
     with pytest.raises(ContractError) as caught:
         read_signal(record(golden(1), value))
     assert caught.value.reason == "bad_signal"
-
-
-def test_a_schema_version_that_never_was_has_no_way_up() -> None:
-    with pytest.raises(ContractError, match="cannot be upgraded"):
-        read_signal(record(golden(1), ce_schemaversion="0"))
-
-
-def test_every_golden_signal_is_tested() -> None:
-    assert sorted(GOLDEN_SIGNALS.glob("*.json")) == FILES

@@ -17,12 +17,9 @@ def bar(day: int, close: float, *, high: float | None = None, low: float | None 
     return Candle(ended_at=at, open=close, high=high or close, low=low or close, close=close, volume=volume)
 
 
-def test_a_simple_average_is_the_mean_of_the_last_values():
+def test_a_simple_average_is_the_mean_of_the_last_values_and_an_exponential_one_begins_with_it():
     assert sma([9, 1, 2, 6], 3) == 3.0  # (1 + 2 + 6) / 3
     assert sma([1, 2], 3) is None
-
-
-def test_an_exponential_average_begins_with_the_simple_one():
     # 3 bars: weight 1/2. Begin (2 + 4 + 6) / 3 = 4; then 8 → (8 + 4) / 2 = 6; then 11 → (11 + 6) / 2 = 8.5
     assert ema([2, 4, 6, 8, 11], 3) == 8.5
     assert ema([2, 4], 3) is None
@@ -63,19 +60,13 @@ def test_volume_is_set_against_its_average():
     assert volume([5], 3) == {"volume": 5}
 
 
-def test_support_and_resistance_are_the_nearest_turns_around_the_close():
+def test_support_and_resistance_are_the_nearest_turns_around_the_close_and_a_plateau_is_none():
     #         turn low 80      turn high 120     turn low 90       turn high 110
     closes = [100, 95, 80, 96, 105, 120, 104, 99, 90, 97, 103, 110, 104, 101, 100]
     found = levels([bar(day, close) for day, close in enumerate(closes)])
     assert found == {"support": 90, "resistance": 110}
-
-
-def test_above_every_turn_there_is_no_resistance():
     closes = [100, 95, 80, 96, 105, 120, 104, 99, 130]
     assert levels([bar(day, close) for day, close in enumerate(closes)]) == {"support": 80}
-
-
-def test_a_plateau_is_no_turn():
     closes = [100, 120, 120, 100, 90, 95]
     assert levels([bar(day, close) for day, close in enumerate(closes)]) == {}
 
@@ -99,7 +90,4 @@ def test_bars_are_read_in_the_order_of_time_and_broken_ones_are_left_out():
     broken = [bar(5, float("nan")), bar(6, -1.0), bar(7, 10, volume=float("inf"))]
     found = indicators([bar(1, 11), *broken, bar(0, 10)], unit="USD", source="s")
     assert found[0].value == 11
-
-
-def test_the_same_bars_give_the_same_numbers():
     assert indicators(bars(), unit="USD", source="s") == indicators(reversed(bars()), unit="USD", source="s")

@@ -16,15 +16,19 @@ def test_every_indicator_of_an_agent_has_a_name_in_both_languages() -> None:
     assert {name for names in EXPECTED.values() for name in names} | set(INDICATORS) <= set(NAMES)
 
 
-@pytest.mark.parametrize(("name", "en", "zh"), [
-    ("rsi_14", "RSI (14)", "RSI (14)"),
-    ("fear_greed_index", "fear and greed", "恐惧与贪婪"),
-    ("dxy_change_30d", "broad dollar index, 30 d change", "广义美元指数 30 日变化"),
-    ("price_change_24h", "price, 24 h change", "价格 24 小时变化"),
-    ("some_new_figure", "some new figure", "some new figure"),
-])  # fmt: skip
-def test_a_figure_is_called_by_words(name: str, en: str, zh: str) -> None:
-    assert (display_name(name, zh=False), display_name(name, zh=True)) == (en, zh)
+def test_a_figure_is_called_by_words() -> None:
+    rows = [
+        ("rsi_14", "RSI (14)", "RSI (14)"),
+        ("fear_greed_index", "fear and greed", "恐惧与贪婪"),
+        ("dxy_change_30d", "broad dollar index, 30 d change", "广义美元指数 30 日变化"),
+        ("price_change_24h", "price, 24 h change", "价格 24 小时变化"),
+        ("some_new_figure", "some new figure", "some new figure"),
+    ]  # fmt: skip
+    assert [
+        (name, en, zh)
+        for name, en, zh in rows
+        if (display_name(name, zh=False), display_name(name, zh=True)) != (en, zh)
+    ] == []
 
 
 @pytest.mark.parametrize(("language", "n"), [("en", 0), ("zh", 1)])

@@ -32,9 +32,6 @@ def test_two_functions_have_values_of_their_own_and_none_is_a_value() -> None:
     made: list[int] = []
     assert [known.once(made.append, 7), known.once(made.append, 7)] == [None, None]
     assert made == [7]
-
-
-def test_arguments_by_name_are_refused() -> None:
     with pytest.raises(TypeError, match="by position"):
         Memo().once(int, "7", base=8)
 

@@ -46,33 +46,25 @@ def test_the_pipeline_closes_and_holds_every_step(graph):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize", "single_pass"],
-)
-def test_a_graph_without_one_of_its_steps_is_refused(graph, name):
-    with pytest.raises(ConfigError, match=r"leads? to no step"):
-        Registry(without(graph, name), NEWS)
+def test_a_graph_without_one_of_its_steps_is_refused(graph):
+    others = {"conclude", "degrade", "give_up", "find_story", "close_telling", "look_again"}
+    for name in graph.steps.keys() - others:
+        with pytest.raises(ConfigError, match=r"leads? to no step"):
+            Registry(without(graph, name), NEWS)
 
 
-def test_two_steps_for_one_event_are_refused(graph):
+def test_two_steps_for_one_event_and_two_of_one_name_are_refused(graph):
     twin = step("twin", (On(CaseTriaged, route="deep"),), (ContextGathered,))
     with pytest.raises(ConfigError, match="leads to two steps"):
         Registry([*graph.steps.values(), twin], NEWS)
-
-
-def test_two_steps_of_one_name_are_refused(graph):
     with pytest.raises(ConfigError, match="two steps are called 'recall'"):
         Registry([*graph.steps.values(), graph.steps["recall"]], NEWS)
 
 
-def test_a_route_that_no_event_has_is_refused(graph):
+def test_a_route_that_no_event_has_and_a_field_that_is_no_literal_are_refused(graph):
     wild = step("wild", (On(CaseTriaged, route="sideways"),), (ContextGathered,))
     with pytest.raises(ConfigError, match="never 'sideways'"):
         Registry([*graph.steps.values(), wild], NEWS)
-
-
-def test_a_field_that_is_no_literal_cannot_route(graph):
     wild = step("wild", (On(CaseDegraded, reason="auth"),), (CaseFailed,))
     with pytest.raises(ConfigError, match=r"only a Literal field can route|routes by"):
         Registry([wild, *without(graph, "single_pass")], NEWS)
@@ -88,19 +80,13 @@ def test_the_route_of_the_head_decides_the_next_step(graph, route, name):
     assert graph.next_step(case) is graph.next_step(case) is graph.steps[name]
 
 
-def test_a_retry_and_a_suspect_lead_back_to_their_own_step(graph):
+def test_a_retry_and_a_suspect_lead_back_other_failures_to_the_net_below_and_an_end_nowhere(graph):
     retry = StepFailed(step="search", failure=DOWN, attempt=1, outcome="retry", retry_at=START)
     assert graph.next_step(case_after(opened("x"), retry)).name == "search"
     assert graph.next_step(case_after(opened("x"), StepStarted(step="plan", crashes=3))).name == "plan"
-
-
-def test_failures_lead_to_the_net_below(graph):
     for outcome, name in (("degrade", "degrade"), ("give_up", "give_up")):
         failed = StepFailed(step="plan", failure=DOWN, attempt=3, outcome=outcome)
         assert graph.next_step(case_after(opened("x"), failed)).name == name
-
-
-def test_a_closed_case_has_no_next_step(graph):
     assert graph.next_step(case_after(opened("x"), CaseDropped(reason="spam", detail=""))) is None
 
 

@@ -35,11 +35,13 @@ def step(asks, tells=lambda _case, _replies: GATHERED):
     return SimpleNamespace(name="recall", emits=(ContextGathered,), ask=lambda _case: asks, tell=tells)
 
 
-def test_the_one_effect_of_a_step_is_missing_whatever_was_answered_before() -> None:
+def test_the_one_effect_of_a_step_is_missing_whatever_was_answered_before_and_its_event_holds_its_calls() -> None:
     after = fold(
         CASE, EffectCompleted(step="recall", request_hash=CALL.request_hash, calls=(CALL,)), event_id="", at=START
     )
     assert ask(step(ONE), after) == Missing({request_hash(ONE): ONE}, several=False)
+    missing = Missing({request_hash(ONE): ONE}, several=False)
+    assert tell(step(ONE), CASE, missing, request_hash(ONE), (CALL,)).calls == (CALL,)
 
 
 def test_of_several_effects_those_without_a_reply_are_missing_each_once_and_in_order() -> None:
@@ -59,11 +61,6 @@ def test_a_step_whose_effects_are_all_answered_is_told_the_logged_replies() -> N
     asking = step((ONE,), lambda _case, replies: told.append(replies.calls) or GATHERED)
     assert ask(asking, fold(CASE, event, event_id="", at=START)) == GATHERED
     assert told == [(CALL,)]
-
-
-def test_the_event_after_the_one_effect_holds_its_calls() -> None:
-    missing = Missing({request_hash(ONE): ONE}, several=False)
-    assert tell(step(ONE), CASE, missing, request_hash(ONE), (CALL,)).calls == (CALL,)
 
 
 # A reply that was cut at its limit of tokens

@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,14 +95,9 @@ def honest(claim: Claim, urls: Iterable[str]) -> list[Told]:
 
 
 def heard(claim: Claim, pages: Sequence[Told]) -> list[CheckedPage]:
+    at = NOW - timedelta(hours=1)
     results = [
-        builders.search_result(
-            p.url,
-            p.content,
-            title=p.title,
-            published_at=NOW - timedelta(hours=1) if p.dated else None,
-            provider="tavily",
-        )
+        builders.search_result(p.url, p.content, title=p.title, published_at=at if p.dated else None, provider="tavily")
         for p in pages
     ]
     found = findings.assess(claim, results, query="q", snapshot=SNAPSHOT)
@@ -130,35 +126,29 @@ def test_the_attacks_are_many_and_in_four_languages() -> None:
     assert set(Counter(a["language"] for a in ATTACKS)) == {"en", "zh", "ko", "ja"}
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a["id"])
-def test_a_quote_stands_only_where_the_page_says_it_of_the_claim(attack: dict[str, Any]) -> None:
-    # A host that imitates the party's is dropped before anybody reads it.
-    expected = [] if attack["id"] in IMITATES else [attack["quote_stands"]]
-    assert [h.quoted for h in heard(claim_of(attack), [hostile(attack)])] == expected
+def test_a_quote_stands_only_where_the_page_says_it_of_the_claim() -> None:
+    for attack in ATTACKS:
+        # A host that imitates the party's is dropped before anybody reads it.
+        expected = [] if attack["id"] in IMITATES else [attack["quote_stands"]]
+        assert [h.quoted for h in heard(claim_of(attack), [hostile(attack)])] == expected, attack["id"]
 
 
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if not a["quote_stands"]])
-def test_without_a_checked_quote_no_number_changes(attack: dict[str, Any]) -> None:
-    claim = claim_of(attack)
-    for beside in BESIDE.values():
-        others = honest(claim, beside)
-        obeyed, plain = (judged(claim, [*others, hostile(attack, obeyed=o)]) for o in (True, False))
-        assert numbers(obeyed) == numbers(plain), beside
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda a: a["id"])
-def test_a_strangers_page_raises_no_confidence(attack: dict[str, Any]) -> None:
-    claim = claim_of(attack)
-    for beside in ("alone", "one of a stranger", "one established"):
-        found = judged(claim, [*honest(claim, BESIDE[beside]), hostile(attack)])
-        assert conclude(DRAFT, found).confidence <= DRAFT.confidence, (beside, found)
-
-
-def test_a_page_without_a_checked_quote_does_not_bar_the_partys_own_word() -> None:
+def test_without_a_checked_quote_no_number_changes_nor_is_the_partys_own_word_barred() -> None:
     for attack in (a for a in ATTACKS if not a["quote_stands"]):
         claim = claim_of(attack)
-        others = honest(claim, (OWN,))
-        assert numbers(judged(claim, [*others, hostile(attack)])) == numbers(judged(claim, others)), attack["id"]
+        for beside in BESIDE.values():
+            others = honest(claim, beside)
+            obeyed, plain = (judged(claim, [*others, hostile(attack, obeyed=o)]) for o in (True, False))
+            assert numbers(obeyed) == numbers(plain), (attack["id"], beside)
+        own = honest(claim, (OWN,))
+        assert numbers(judged(claim, [*own, hostile(attack)])) == numbers(judged(claim, own)), attack["id"]
+
+
+def test_a_strangers_page_raises_no_confidence() -> None:
+    for attack, beside in product(ATTACKS, ("alone", "one of a stranger", "one established")):
+        claim = claim_of(attack)
+        found = judged(claim, [*honest(claim, BESIDE[beside]), hostile(attack)])
+        assert conclude(DRAFT, found).confidence <= DRAFT.confidence, (attack["id"], beside, found)
 
 
 def test_a_stranger_is_at_most_the_third_source_beside_two_established_ones() -> None:
@@ -184,18 +174,13 @@ def test_a_stranger_who_cites_two_outlets_does_not_make_them_one() -> None:
             "money that Kraken lost, CoinDesk says",
             "CoinDesk",
             "The Pond",
-            "Carp sleep under the ice, and nobody feeds them.",
+            "Carp sleep under ice, and nobody feeds them.",
         ),
     ]
-    chain = [
-        Told(
-            f"https://garden.example/{cites}",
-            title,
-            f"{quote}. {more}",
-            {"stance": "hedges", "quote": quote, "cites": cites},
-        )
-        for quote, cites, title, more in said
-    ]
+    chain = []
+    for quote, cites, title, more in said:
+        answer = {"stance": "hedges", "quote": quote, "cites": cites}
+        chain.append(Told(f"https://garden.example/{cites}", title, f"{quote}. {more}", answer))
     assert numbers(judged(KRAKEN, [*others, *chain])) == numbers(judged(KRAKEN, others))
 
 

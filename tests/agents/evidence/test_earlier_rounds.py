@@ -50,15 +50,8 @@ def of(findings: Findings, url: str) -> SearchReference:
     return next(r for r in findings.references if r.url == url)
 
 
-def judgement_of(reference: SearchReference) -> tuple[object, ...]:
-    return (
-        reference.stance,
-        reference.carries,
-        reference.passage,
-        reference.timestamp,
-        reference.owner,
-        reference.own_page,
-    )
+def judgement_of(of: SearchReference) -> tuple[object, ...]:
+    return of.stance, of.carries, of.passage, of.timestamp, of.owner, of.own_page
 
 
 def test_a_later_round_keeps_what_was_read_of_a_page_whose_reference_holds_only_its_head() -> None:

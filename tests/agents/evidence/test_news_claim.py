@@ -31,16 +31,13 @@ def case_of(deep, draft):
     return make
 
 
-def test_the_claim_holds_what_triage_stated(case_of):
+def test_the_claim_holds_what_triage_stated_and_a_share_in_percent_is_no_amount(case_of):
     stated = StatedClaim(
         subject="币安", venue="币安", amount=ClaimAmount(value=5e8, unit="USD"), modality="rumoured", asset="PEPE"
     )
     claim = claim_of(case_of("币安将上线 PEPE", stated, entity=None, asset="PEPE", event_type="listing"))
     assert (claim.subject, claim.venue, claim.amount, claim.modality) == ("币安", "币安", 5e8, "rumoured")
     assert (claim.entity, claim.asset) == ("币安", "PEPE")
-
-
-def test_a_share_in_percent_is_no_amount(case_of):
     stated = StatedClaim(amount=ClaimAmount(value=12, unit="%"))
     assert claim_of(case_of("Poly Network lost 12%", stated)).amount is None
 
@@ -65,17 +62,9 @@ def test_without_a_stated_claim_the_grammar_tells_how_the_text_puts_it(case_of, 
 @pytest.mark.parametrize(
     ("given", "stated", "asset"),
     [
-        (
-            {"event_type": "listing", "asset": "BNB"},
-            {"subject": "Binance", "asset": "PEPE", "venue": "Binance"},
-            "PEPE",
-        ),
+        ({"event_type": "listing", "asset": "BNB"}, {"subject": "Binance", "asset": "PEPE", "venue": "Binance"}, "PEPE"),
         ({"event_type": "listing", "asset": "BNB"}, {"subject": "币安", "asset": "以太坊", "venue": "币安"}, "ETH"),
-        (
-            {"event_type": "listing", "asset": "UNKNOWN"},
-            {"subject": "OKX", "asset": "$NEWCOIN", "venue": "OKX"},
-            "NEWCOIN",
-        ),
+        ({"event_type": "listing", "asset": "UNKNOWN"}, {"subject": "OKX", "asset": "$NEWCOIN", "venue": "OKX"}, "NEWCOIN"),
         ({"event_type": "listing", "asset": "BNB"}, {"subject": "Binance", "asset": "BNB", "venue": "Binance"}, "BNB"),
         ({"event_type": "listing", "asset": "BTC"}, {"subject": "Binance", "asset": "", "venue": "Binance"}, "BTC"),
         ({"asset": "ETH"}, {"subject": "a bridge", "asset": "ETH", "amount": (5000, "ETH")}, "ETH"),
@@ -83,14 +72,10 @@ def test_without_a_stated_claim_the_grammar_tells_how_the_text_puts_it(case_of, 
         ({"asset": "ETH"}, {"subject": "Ronin", "asset": "ETH", "amount": (173_600, "ETH")}, "RON"),
         ({"asset": "ETH"}, {"subject": "a lender", "asset": "AAVE", "amount": (5000, "以太坊")}, "AAVE"),
         ({"asset": "XRP"}, {"subject": "Ripple", "asset": "XRP", "amount": (213e6, "XRP")}, "XRP"),
-        (
-            {"event_type": "whale", "asset": "ETH"},
-            {"subject": "Binance", "asset": "ETH", "amount": (5000, "ETH")},
-            "ETH",
-        ),
+        ({"event_type": "whale", "asset": "ETH"}, {"subject": "Binance", "asset": "ETH", "amount": (5000, "ETH")}, "ETH"),
         ({"asset": "UNKNOWN"}, {"subject": "a bank", "asset": "none", "amount": (5e6, "USD")}, "UNKNOWN"),
     ],
-)
+)  # fmt: skip
 def test_the_tables_say_which_asset_the_claim_is_about(deep, draft, given, stated, asset):
     amount = ClaimAmount(value=stated["amount"][0], unit=stated["amount"][1]) if "amount" in stated else None
     found = with_asset(replace(draft, **given), StatedClaim(**{**stated, "amount": amount}), deep.tables)
@@ -102,15 +87,8 @@ def test_the_tables_say_which_asset_the_claim_is_about(deep, draft, given, state
 
 
 def test_subject_and_venue_are_found_in_the_table_by_any_of_their_names(deep):
-    claim = Claim(
-        text="업비트, ZRO 상장",
-        language="other",
-        event_type="listing",
-        asset="ZRO",
-        as_of=NOW,
-        subject="火币",
-        venue="Upbit",
-    )
+    told = {"text": "업비트, ZRO 상장", "subject": "火币", "venue": "Upbit"}
+    claim = Claim(language="other", event_type="listing", asset="ZRO", as_of=NOW, **told)
     assert {"HTX", "Upbit"} <= {e.name for e in compiled(deep.tables).entities.parties(claim)}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, get_args
 
 import pytest
@@ -17,7 +16,6 @@ from schemas.evidence import MemoryEntry, ReadStance
 from schemas.signals import ACTED_ON, Draft, Verdict
 from tests import builders
 
-WHEN = datetime(2024, 6, 3, tzinfo=UTC)
 RANGES: dict[Verdict, tuple[float, float]] = {
     "confirmed": (0.05, 0.10), "likely": (-0.10, -0.05), "unconfirmed": (-0.20, -0.10), "stale": (-0.20, -0.20),
     "disputed": (-0.20, -0.20), "refuted": (-0.20, -0.20), "unchecked": (0.0, 0.0),
@@ -35,10 +33,7 @@ def judgement(verdict: Verdict = "confirmed", change: tuple[float, float] | None
 
 
 def remembered(similarity: float, confidence: float, case: str = "c1", verdict: str | None = "likely") -> MemoryEntry:
-    return MemoryEntry(
-        case_id=case, summary="", event_type="hack", asset="BTC", confidence=confidence, similarity=similarity,
-        decided_at=WHEN, verdict=verdict,
-    )  # fmt: skip
+    return builders.memory_entry(case, asset="BTC", confidence=confidence, similarity=similarity, verdict=verdict)
 
 
 def steps(of: Conclusion) -> list[tuple[str, float]]:
@@ -82,13 +77,10 @@ def test_the_amounts_are_those_of_the_verdict_then_memory_then_cap_then_bounds()
     assert steps(conclude(draft(0.05), judgement("unconfirmed"))) == [("unconfirmed", -0.15), ("bounds", 0.10)]
 
 
-def test_a_choice_outside_the_range_is_moved_to_its_end_and_listed() -> None:
+def test_a_choice_inside_the_range_is_taken_and_one_outside_is_moved_to_its_end_and_listed() -> None:
     found = conclude(draft(0.5), judgement("confirmed"), chosen=0.9)
     assert (found.confidence, steps(found)) == (0.6, [("confirmed", 0.10), ("choice_clamped", 0.0)])
     assert "+0.90" in found.adjustments[1].reason
-
-
-def test_a_choice_inside_the_range_is_taken_as_it_is() -> None:
     assert steps(conclude(draft(0.5), judgement("unconfirmed"), chosen=-0.12)) == [("unconfirmed", -0.12)]
 
 
@@ -118,14 +110,9 @@ def test_memory_raises_only_what_is_confirmed_and_lowers_all_that_was_checked(ve
 
 @pytest.mark.parametrize("past", [0.0, 1.0])
 def test_a_past_case_that_is_unlike_or_withdrawn_or_of_the_old_rules_moves_nothing(past: float) -> None:
-    alone = conclude(draft(0.5), judgement())
-    near = remembered(0.99, past)
-    for silent in (
-        replace(near, similarity=0.80),
-        replace(near, withdrawn="retracted"),
-        replace(near, withdrawn="superseded"),
-        replace(near, verdict=None),
-    ):
+    alone, near = conclude(draft(0.5), judgement()), remembered(0.99, past)
+    withdrawn = [replace(near, withdrawn=how) for how in ("retracted", "superseded")]
+    for silent in (replace(near, similarity=0.80), replace(near, verdict=None), *withdrawn):
         assert conclude(draft(0.5), judgement(), memory=(silent,)) == alone
         standing = remembered(0.81, 0.60, "other")
         assert conclude(draft(0.5), judgement(), memory=(silent, standing)).confidence == 0.60
@@ -139,29 +126,18 @@ def test_an_order_is_left_only_by_confirmed_or_likely_and_about_a_known_asset(ve
     assert conclude(draft(0.99, action, asset="UNKNOWN"), judgement(verdict)).action == "observe"
 
 
-@pytest.mark.parametrize(
-    ("verdict", "flags"),
-    [
-        ("confirmed", set()),
-        ("likely", set()),
-        ("unconfirmed", set()),
-        ("unchecked", set()),
-        ("stale", {"old_news"}),
-        ("disputed", set()),
-        ("refuted", {"refuted"}),
-    ],
-)
-def test_each_verdict_sets_its_flags(verdict: Verdict, flags: set[str]) -> None:
-    low = {"confidence_low"} if CAPS[verdict] < 0.4 else set()
-    assert set(conclude(draft(), judgement(verdict)).risk_flags) == flags | low
-    assert set(conclude(draft(), judgement(verdict), thin=True).risk_flags) == flags | low | {"data_incomplete"}
+@verdicts
+def test_each_verdict_sets_its_flags(verdict: Verdict) -> None:
+    flags = {"stale": {"old_news"}, "refuted": {"refuted", "confidence_low"}}.get(verdict, set())
+    assert set(conclude(draft(), judgement(verdict)).risk_flags) == flags
+    assert set(conclude(draft(), judgement(verdict), thin=True).risk_flags) == flags | {"data_incomplete"}
 
 
 def told_by(number: int, stance: ReadStance = "supports", snippet: str = "More than the title.") -> CheckedPage:
     return CheckedPage(reference=builders.reference(number, snippet, title="A title"), stance=stance)
 
 
-@pytest.mark.parametrize("verdict", get_args(Verdict))
+@verdicts
 def test_evidence_is_thin_by_the_pages_that_say_anything_of_the_claim(verdict: Verdict) -> None:
     of = judgement(verdict)
     doubtful, disputed = verdict in {"likely", "unconfirmed"}, verdict == "disputed"
@@ -171,16 +147,13 @@ def test_evidence_is_thin_by_the_pages_that_say_anything_of_the_claim(verdict: V
     assert is_thin(of, [told_by(1), told_by(2, "hedges", snippet="")]) is disputed
 
 
-def test_flags_of_draft_case_and_evidence_are_kept_once_and_in_order() -> None:
+def test_flags_of_draft_case_and_evidence_are_kept_once_and_a_lifted_doubt_does_not_stick() -> None:
     found = conclude(
         draft(flags=("offline", "weak_denial")),
         judgement(flags=("weak_denial", "undated_evidence")),
         extra_flags=("offline", "memory_unavailable"),
     )
     assert found.risk_flags == ("offline", "weak_denial", "memory_unavailable", "undated_evidence")
-
-
-def test_a_doubt_that_verification_has_lifted_does_not_stick() -> None:
     start = draft(0.35, flags=("confidence_low", "offline"))
     assert conclude(start, judgement()).risk_flags == ("offline",)
 
@@ -217,25 +190,17 @@ def test_for_any_input_the_result_stays_in_bounds_and_the_list_adds_up(
     assert ("refuted" in end.risk_flags) == (found.verdict == "refuted")
     assert ("old_news" in end.risk_flags) == (found.verdict == "stale")
     assert end.action == "observe" or found.verdict in ACTED_ON
-    assert end == conclude(start, found, memory=memory, chosen=chosen)
-
-
-@given(st.floats(0, 1), judgements, memories, choices)
-def test_only_what_is_confirmed_ends_above_its_draft(
-    confidence: float, found: Judgement, memory: Any, chosen: float | None
-) -> None:
-    end = conclude(draft(confidence), found, memory=memory, chosen=chosen)
     assert found.verdict == "confirmed" or end.confidence <= confidence + 1e-4
-
-
-@pytest.mark.parametrize("broken", [float("nan"), float("inf"), -1.0, 2.0])
-def test_a_draft_without_a_usable_confidence_ends_within_bounds(broken: float) -> None:
-    end = conclude(draft(broken), judgement())
-    assert 0.0 <= end.confidence <= 1.0
+    assert end == conclude(start, found, memory=memory, chosen=chosen)
 
 
 def heard(number: int, stance: Any, *, official: bool = False) -> CheckedPage:
     return CheckedPage(reference=builders.reference(number, official=official), stance=stance)
+
+
+def test_a_draft_without_a_usable_confidence_ends_within_bounds() -> None:
+    for broken in (float("nan"), float("inf"), -1.0, 2.0):
+        assert 0.0 <= conclude(draft(broken), judgement()).confidence <= 1.0, broken
 
 
 def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_news() -> None:
@@ -270,15 +235,12 @@ def test_notes_of_each_verdict_are_words_of_their_own_in_both_languages(verdict:
     assert notes("ko", 0.5, end, found, (), None) == notes("en", 0.5, end, found, (), None)
 
 
-def test_notes_name_the_pages_that_are_dated_after_the_news() -> None:
+def test_notes_name_the_pages_that_are_dated_after_the_news_or_say_why_nothing_was_checked() -> None:
     found = judgement("unconfirmed")
     end = conclude(draft(0.5), found)
     zh, en = (notes(language, 0.5, end, found, (), None, dated_later=2) for language in ("zh", "en"))
     assert zh.endswith("0 个信源支持；2 个网页日期晚于新闻，未采用")
     assert en.endswith("supporting sources: 0; pages left out as dated after the news: 2")
-
-
-def test_notes_of_what_was_not_checked_say_why_and_count_no_sources() -> None:
     end = conclude(draft(0.5), unchecked())
     zh, en = (notes(language, 0.5, end, unchecked(), (), "search_failed:timeout") for language in ("zh", "en"))
     assert zh == "初判 0.50 → 最终 0.50，依据：未核查：search_failed:timeout"

@@ -8,8 +8,6 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agents.evidence import Claim, assess
@@ -82,18 +80,6 @@ def test_every_combination_of_slots_has_the_stance_of_the_table() -> None:
             used.add(at)
             assert derived(values, own_page=own, before=before) == TABLE[at][-1], row
     assert used == set(range(len(TABLE))), "no row is idle"
-
-
-@given(
-    st.sampled_from(get_args(PageSays)),
-    st.lists(st.sampled_from(get_args(Slot)), min_size=6, max_size=6),
-    st.integers(0, 5),
-    st.booleans(),
-)
-def test_a_slot_that_agrees_no_more_never_makes_support(says_so: str, values: list[str], at: int, own: bool) -> None:
-    agreeing = [*values[:at], "agrees", *values[at + 1 :]]
-    better, worse = (derived((says_so, *v), own_page=own, before=False) for v in (agreeing, values))
-    assert worse != "supports" or better == "supports"
 
 
 @pytest.mark.security

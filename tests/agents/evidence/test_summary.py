@@ -140,9 +140,8 @@ DRAFT = builders.draft(
 )
 
 
-@pytest.mark.parametrize(
-    ("stated", "en", "zh"),
-    [
+def test_a_claim_that_nobody_wrote_in_a_language_is_told_by_its_parts() -> None:
+    rows = [
         (StatedClaim(subject="币安", predicate="lists", asset="PEPE"), "Binance lists PEPE", "币安上线 PEPE"),
         (StatedClaim(subject="Kraken", predicate="opens_trading", modality="planned"), "Kraken will open trading of PEPE", "Kraken 将开放 PEPE 交易"),
         (StatedClaim(subject="币安", predicate="lists", modality="planned"), "Binance will list PEPE", "币安将上线 PEPE"),
@@ -158,11 +157,10 @@ DRAFT = builders.draft(
         (StatedClaim(subject="某某交易所", predicate="hacked"), "", "某某交易所遭攻击"),
         (StatedClaim(subject="Binance", predicate="other"), "", ""),
         (StatedClaim(predicate="hacked"), "", ""),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_claim_that_nobody_wrote_in_a_language_is_told_by_its_parts(stated: StatedClaim, en: str, zh: str) -> None:
-    assert claim_text(DRAFT, stated, "other", TABLES) == Text(en, zh)
+    ]  # fmt: skip
+    assert [
+        (stated, en, zh) for stated, en, zh in rows if claim_text(DRAFT, stated, "other", TABLES) != Text(en, zh)
+    ] == []
 
 
 def test_every_predicate_has_a_future() -> None:

@@ -80,15 +80,12 @@ def supported(*references: SearchReference, cites: tuple[str | None, ...] = ()) 
     return judge(*((r, says(r, cites=c)) for r, c in zip(references, of, strict=True))).supporting_sources
 
 
-def test_a_page_supports_by_a_quote_that_it_holds() -> None:
+def test_a_page_supports_by_a_quote_that_it_holds_and_is_of_this_subject_and_event() -> None:
     page = press(1)
     assert heard(page, says(page)) == ("supports", True, ())
     assert heard(page, says(page, quote="Kraken lost $95 million of customer money")) == ("unrelated", False, ())
     assert heard(page, says(page, quote=None)) == ("unrelated", False, ())
     assert heard(page, None) == ("unrelated", False, ())
-
-
-def test_a_page_of_another_subject_or_another_event_does_not_support() -> None:
     page = press(1)
     assert heard(page, says(page, same_subject=False))[0] == "unrelated"
     assert heard(page, says(page, same_event=False))[0] == "unrelated"
@@ -250,11 +247,8 @@ def test_a_third_of_the_quotes_may_fail_and_pages_without_a_stance_need_none(
         for n, (p, s) in enumerate(zip(pages, stances, strict=True))
     ]
     assert too_many_unquoted(check_pages(HACK, pages, said, SNAPSHOT)) is expected
-
-
-def test_no_quote_fails_where_nobody_was_asked() -> None:
-    assert not too_many_unquoted(check_pages(HACK, [press(1)], None, SNAPSHOT))
-    assert not too_many_unquoted(check_pages(HACK, [press(1)], [], SNAPSHOT))
+    assert not too_many_unquoted(check_pages(HACK, pages, None, SNAPSHOT)), "nobody was asked"
+    assert not too_many_unquoted(check_pages(HACK, pages, [], SNAPSHOT))
 
 
 def test_what_a_critic_should_have_read_and_did_not_is_likely_at_most_and_raises_nothing() -> None:
@@ -324,8 +318,15 @@ def test_a_figure_and_the_critics_own_verdict_reach_the_judgement() -> None:
     assert judge((page, says(page)), partly_refuted=True).flags == ("partly_refuted",)
 
 
-def test_pages_of_one_owner_are_one_source() -> None:
+def test_pages_of_one_owner_of_one_outlet_of_one_account_and_of_the_claimant_are_one_source() -> None:
     assert supported(reference(1, owner="x.com/a"), reference(2, owner="x.com/a"), reference(3, owner="x.com/b")) == 2
+    assert supported(press(1), press(2), cites=("吴说", "Wu Blockchain")) == 1
+    assert supported(press(1), press(2), cites=("彭博社", "Bloomberg News")) == 1
+    post = reference(1, domain="x.com", owner="x.com/zachxbt")
+    assert supported(post, press(2), reference(3), cites=(None, "@ZachXBT", "@zachxbt")) == 1
+    own = [reference(n, own_page=True, owner=f"medium.com/{n}") for n in (1, 2)]
+    assert supported(*own) == 1
+    assert supported(*own, reference(3)) == 2
 
 
 @pytest.mark.parametrize("cites", ["CoinDesk", "coindesk", "COINDESK"])
@@ -335,16 +336,6 @@ def test_pages_that_cite_one_outlet_are_one_source_with_it(cites: str) -> None:
     # In any order, and where two groups meet only later.
     assert supported(press(2), reference(3), press(4, domain="coindesk.com"), cites=(cites, None, None)) == 2
     assert supported(reference(3), press(4, domain="coindesk.com"), press(5), cites=("吴说", None, "吴说区块链")) == 2
-
-
-def test_an_outlet_is_known_by_its_names_in_both_languages() -> None:
-    assert supported(press(1), press(2), cites=("吴说", "Wu Blockchain")) == 1
-    assert supported(press(1), press(2), cites=("彭博社", "Bloomberg News")) == 1
-
-
-def test_pages_that_cite_one_account_are_one_source_with_it() -> None:
-    post = reference(1, domain="x.com", owner="x.com/zachxbt")
-    assert supported(post, press(2), reference(3), cites=(None, "@ZachXBT", "@zachxbt")) == 1
 
 
 def test_established_pages_that_each_name_a_spokesperson_stay_apart_and_others_are_one() -> None:
@@ -377,12 +368,6 @@ def test_pages_that_anybody_may_write_are_established_nowhere() -> None:
     pages = [press(1, domain="github.com", owner="github.com/x"), press(2, domain="forum.reuters.com"), reference(3)]
     assert judge(*((p, says(p)) for p in pages)).high == -0.05
     assert judge(*((p, says(p)) for p in (*pages, press(4)))).verdict == "likely"
-
-
-def test_the_claimants_own_pages_are_one_source_wherever_they_lie() -> None:
-    own = [reference(n, own_page=True, owner=f"medium.com/{n}") for n in (1, 2)]
-    assert supported(*own) == 1
-    assert supported(*own, reference(3)) == 2
 
 
 NOWHERE = st.sampled_from(
@@ -508,20 +493,11 @@ def test_the_pages_that_a_watch_made_its_news_of_do_not_bear_it_out_nor_do_their
     assert judge((denial, says(denial, "denies")), claim=claim).verdict == "refuted"
 
 
-ARC_PAGES = (
-    (
-        "https://www.circle.com/blog/arc",
-        "Circle today launches Arc, an open blockchain for stablecoins. USDC is its gas.",
-    ),
-    (
-        "https://www.coindesk.com/arc",
-        "Circle launches Arc, a blockchain with USDC as gas, the company said on Tuesday.",
-    ),
-    (
-        "https://www.reuters.com/arc",
-        "Circle launched Arc, a blockchain of its own for stablecoin payments, on Tuesday.",
-    ),
-)
+ARC_PAGES = {
+    "circle.com": "Circle today launches Arc, an open blockchain for stablecoins. USDC is its gas.",
+    "coindesk.com": "Circle launches Arc, a blockchain with USDC as gas, the company said on Tuesday.",
+    "reuters.com": "Circle launched Arc, a blockchain of its own for stablecoin payments, on Tuesday.",
+}
 
 
 @pytest.mark.security
@@ -541,8 +517,10 @@ def test_nobody_borrows_an_announcement_for_a_coin_that_it_does_not_name(
 ) -> None:
     of = Claim(text=text, language="en", event_type=kind, asset=asset, subject="Circle", entity="Circle", as_of=NOW)
     pages = [
-        builders.search_result(u, t, title=t[:40], score=1.0, published_at=NOW - timedelta(hours=1))
-        for u, t in ARC_PAGES
+        builders.search_result(
+            f"https://www.{h}/arc", t, title=t[:40], score=1.0, published_at=NOW - timedelta(hours=1)
+        )
+        for h, t in ARC_PAGES.items()
     ]
     references = assess(of, pages, query="", snapshot=SNAPSHOT).references
     stances = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from agents.evidence import Claim, assess
 from agents.evidence.witnesses import check_pages, judge_evidence
 from agents.tables import load_tables
@@ -37,6 +35,10 @@ STAYS = claim("Jesse Powell will step down as chairman of Kraken", "other")
 PACT = claim("Kraken 与三菱银行签署合作协议", "partnership")
 HALTS = claim("Kraken 暂停提币", "product")
 FROZEN = claim("Kraken freezes 40 accounts", "other")
+PAUSES = claim("Celsius pauses all withdrawals, swaps and transfers", "other")
+ILLEGAL = claim("中国人民银行发布通知:相关业务属于非法金融活动", "other")
+BOUGHT = claim("Tesla bought 3,000 bitcoin", "whale", "BTC")
+RESUMES = claim("Kraken has resumed LUM withdrawals", "product", "LUM")
 CHARGED = claim("Kraken founder arrested, SEC sues", "regulation")
 
 
@@ -107,31 +109,15 @@ STANCES: list[tuple[Claim, str, str]] = [
     (HACK, "Kraken was purportedly hacked on Monday.", "hedges"),
     (HACK, "网传 Kraken 遭黑客攻击, 损失 8500 万美元。", "hedges"),
     # The verb is carried and no noun that is spelled like it.
-    (
-        claim("Celsius pauses all withdrawals, swaps and transfers", "other"),
-        "Celsius plans faster swaps and transfers.",
-        "unrelated",
-    ),
-    (
-        claim("Celsius pauses all withdrawals, swaps and transfers", "other"),
-        "Celsius is pausing all withdrawals.",
-        "supports",
-    ),
+    (PAUSES, "Celsius plans faster swaps and transfers.", "unrelated"),
+    (PAUSES, "Celsius is pausing all withdrawals.", "supports"),
     (
         claim("Celsius transfers 5,000 BTC to an exchange", "other"),
         "Celsius transferred 5,000 BTC on Monday.",
         "supports",
     ),
-    (
-        claim("中国人民银行发布通知:相关业务属于非法金融活动", "other"),
-        "中国人民银行发布通知,优化支付服务。",
-        "unrelated",
-    ),
-    (
-        claim("中国人民银行发布通知:相关业务属于非法金融活动", "other"),
-        "中国人民银行称相关业务属于非法金融活动。",
-        "supports",
-    ),
+    (ILLEGAL, "中国人民银行发布通知,优化支付服务。", "unrelated"),
+    (ILLEGAL, "中国人民银行称相关业务属于非法金融活动。", "supports"),
     (claim("Circle 发布新版钱包", "other"), "Circle 今日发布新版钱包。", "supports"),
     (claim("Kraken completes the purchase of a bank", "other"), "Kraken completed the purchase on Monday.", "supports"),
     (claim("The Kraken law takes effect", "other"), "The law on Kraken came into force on Monday.", "supports"),
@@ -169,13 +155,22 @@ STANCES: list[tuple[Claim, str, str]] = [
     (HACK, "Kraken 遭黑客攻击, 此事并非乌龙。", "supports"),
     (FROZEN, "Kraken 冻结 40 个账户, 其主人利用虚假消息拉高价格。", "supports"),
     (CHARGED, "Kraken 创始人周一被捕, 其律师否认全部指控。", "supports"),
+    # One sentence that states it outweighs one that hedges, and a synonym beside the denial of another matter counts.
+    (HACK, "Kraken may have been hacked on Monday. Kraken was hacked, its chief confirmed later.", "supports"),
+    (CUT, "The Fed cut rates by 50 basis points. Its chair denied speculation about an early retirement.", "supports"),
+    # A tenth is one of the claimed amount.
+    (BOUGHT, "Tesla bought 3,290 bitcoin on Monday.", "supports"),
+    (BOUGHT, "Tesla bought 3,320 bitcoin on Monday.", "hedges"),
+    # What is still suspended has not resumed.
+    (RESUMES, "Withdrawals of LUM at Kraken remain suspended until the network is stable.", "denies"),
+    (RESUMES, "Kraken 的 LUM 提币目前仍处于暂停状态。", "denies"),
+    (RESUMES, "Kraken resumed LUM withdrawals at noon. Those of SOL remain suspended.", "supports"),
 ]
 """Claim, text of a page of the press without a title, and its stance by words alone."""
 
 
-@pytest.mark.parametrize(("of", "text", "expected"), STANCES)
-def test_words_alone_give_a_page_this_stance(of: Claim, text: str, expected: str) -> None:
-    assert stance(of, text) == expected
+def test_words_alone_give_a_page_this_stance() -> None:
+    assert [(text, expected, said) for of, text, expected in STANCES if (said := stance(of, text)) != expected] == []
 
 
 def test_the_subject_may_stand_in_the_sentence_before_or_in_the_title_and_no_further_away() -> None:
@@ -185,24 +180,15 @@ def test_the_subject_may_stand_in_the_sentence_before_or_in_the_title_and_no_fur
     assert stance(CUT, f"The Federal Reserve met on Wednesday. {between} It cut rates in the end.") == "unrelated"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_negated_or_asked_sentence_carries_nothing() -> None:
+    texts = [
         "The Federal Reserve did not cut rates on Wednesday.",
         "The Federal Reserve never said that it would cut rates.",
         "Did the Federal Reserve cut rates on Wednesday?",
         "美联储周三未降息。",
         "美联储没有降息 50 个基点。",
-    ],
-)
-def test_a_negated_or_asked_sentence_carries_nothing(text: str) -> None:
-    assert stance(CUT, text) in {"unrelated", "denies"}
-
-
-def test_a_tenth_is_one_of_the_claimed_amount() -> None:
-    bought = claim("Tesla bought 3,000 bitcoin", "whale", "BTC")
-    assert stance(bought, "Tesla bought 3,290 bitcoin on Monday.") == "supports"
-    assert stance(bought, "Tesla bought 3,320 bitcoin on Monday.") == "hedges"
+    ]
+    assert {stance(CUT, text) for text in texts} <= {"unrelated", "denies"}
 
 
 def test_on_its_own_page_the_venue_need_not_name_itself_but_the_asset() -> None:
@@ -211,11 +197,6 @@ def test_on_its_own_page_the_venue_need_not_name_itself_but_the_asset() -> None:
     assert stance(LISTS, "PEPE is listed today, and trading opens at noon.", url=own) == "unrelated"
     fed = "https://www.federalreserve.gov/x"
     assert stance(CUT, "The Committee decided to lower the target range.", url=fed) == "supports"
-
-
-def test_one_sentence_that_states_it_outweighs_one_that_hedges() -> None:
-    text = "Kraken may have been hacked on Monday. Kraken was hacked, its chief confirmed later."
-    assert stance(HACK, text) == "supports"
 
 
 def test_words_confirm_by_an_official_page_that_carries_and_by_nothing_else() -> None:
@@ -242,32 +223,16 @@ def test_a_rate_held_before_the_cut_or_held_only_in_a_forecast_denies_nothing() 
     assert stance(CUT, "The Fed is expected to leave the rate unchanged, economists say.") != "denies"
 
 
-def test_what_is_still_suspended_has_not_resumed() -> None:
-    resumes = claim("Kraken has resumed LUM withdrawals", "product", "LUM")
-    assert stance(resumes, "Withdrawals of LUM at Kraken remain suspended until the network is stable.") == "denies"
-    assert stance(resumes, "Kraken 的 LUM 提币目前仍处于暂停状态。") == "denies"
-    assert stance(resumes, "Kraken resumed LUM withdrawals at noon. Those of SOL remain suspended.") == "supports"
-
-
 def test_there_is_no_such_thing_denies_only_what_is_claimed_of_the_party() -> None:
     urges = claim("Kraken urges users to install wallet patch 4.2", "other")
     assert stance(urges, "There is no Kraken wallet patch. Do not install what the mail links to.") == "denies"
     assert stance(urges, "There is no Kraken office in Wyoming, its spokesman told the paper.") != "denies"
 
 
-def test_a_page_that_tells_the_claim_in_a_synonym_denies_only_the_other_matter() -> None:
-    text = "The Fed cut rates by 50 basis points. Its chair denied speculation about an early retirement."
-    assert stance(CUT, text) == "supports"
-
-
-@pytest.mark.parametrize(
-    ("text", "url", "wanted"),
-    [
-        ("Kraken will list LUM on Friday.", "https://blog.kraken.com/lum", "supports"),
-        ("Kraken will list LUM on Friday.", PRESS, "hedges"),
-        ("Kraken may list LUM on Friday.", "https://blog.kraken.com/lum", "hedges"),
-    ],
-    ids=["announced", "reported", "hedged"],
-)
-def test_a_party_that_will_list_something_announces_it(text: str, url: str, wanted: str) -> None:
-    assert stance(LISTS, text, url=url) == wanted
+def test_a_party_that_will_list_something_announces_it() -> None:
+    expected = {
+        ("Kraken will list LUM on Friday.", "https://blog.kraken.com/lum"): "supports",
+        ("Kraken will list LUM on Friday.", PRESS): "hedges",
+        ("Kraken may list LUM on Friday.", "https://blog.kraken.com/lum"): "hedges",
+    }
+    assert {(text, url): stance(LISTS, text, url=url) for text, url in expected} == expected

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,7 +12,6 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from agents.investigation.subject import SubjectMatcher, asked, subject_key, subject_of
-from agents.investigation.writing import not_done
 from agents.tables import load_tables
 from infra.offline.investigating import SUBJECTS
 from infra.offline.scripted.critic import in_slots
@@ -198,22 +195,6 @@ def test_without_any_answer_it_ends_with_an_empty_brief_that_says_why():
     assert [e.findings.references for e in run.events if isinstance(e, SearchCompleted)] == [()]
 
 
-def test_what_was_not_done_once_is_told_in_the_singular():
-    def lines(n):
-        down = [SimpleNamespace(provider="x", failure=SimpleNamespace(kind="server"))] * n + [
-            SimpleNamespace(provider="x", failure=SimpleNamespace(kind="budget"))
-        ] * n
-        return list(not_done(SimpleNamespace(
-            language="en", config=SimpleNamespace(provider_mode="live"), finishing=False, framed=None,
-            searches=[SimpleNamespace(outcomes=down, findings=SimpleNamespace(references=(1,)))], scrapes=[SimpleNamespace(failures=(1,) * n)],
-            critiqued=SimpleNamespace(readings=[SimpleNamespace(stances=None, unread=why) for why in ("", "timeout")] * n),
-        )))  # fmt: skip
-
-    once, twice = lines(1), lines(2)
-    assert [line for line in once if "1 " not in line or re.search(r"1 (searches|pages|claims)", line)] == []
-    assert [re.search(r"\b2 (\w+)", line)[1] for line in twice] == ["searches", "searches", "pages", "claims", "claims"]
-
-
 def _is_sound(brief: BriefWritten) -> None:
     """Every sentence has references, all of them exist, and each is one that says something."""
     numbers = {r.number for r in brief.references}
@@ -257,18 +238,17 @@ TABLES = load_tables(demo=False)
 NOBODYS = replace(DRAFT, asset="UNKNOWN", entity=None)
 
 
-@pytest.mark.parametrize(
-    ("subject", "text"),
-    [
+def test_news_that_name_its_entity_its_asset_or_its_words_concern_a_subject() -> None:
+    rows = [
         ("Monitor Binance's latest developments", "币安将暂停提币"),
         ("Ethereum upgrade", "以太坊基金会推迟升级"),
         ("关注Zyphra的最新进展", "Zyphra denies a new model"),
         ("zyphra", "传ZYPHRA将发币"),
         ("稳定币监管", "香港金管局就穩定幣的監管发布条例"),
-    ],
-)
-def test_news_that_name_its_entity_its_asset_or_its_words_concern_a_subject(subject: str, text: str) -> None:
-    assert SubjectMatcher(subject, TABLES).matches(text, NOBODYS)
+    ]
+    assert [
+        (subject, text) for subject, text in rows if not SubjectMatcher(subject, TABLES).matches(text, NOBODYS)
+    ] == []
 
 
 def test_what_triage_found_counts_and_other_news_do_not() -> None:
@@ -298,14 +278,10 @@ def page(number: int, text: str) -> SearchReference:
     )
 
 
-def read(number: int, quote: str | None) -> ClaimReading:
-    stances = tuple(
-        PageStance(
-            reference_number=n, stance="supports" if n == number else "unrelated", quote=quote if n == number else None
-        )
-        for n in (1, 2, 3)
-    )
-    return ClaimReading(claim=CLAIMS[number - 1], stances=stances, critic="supported")
+def read(number: int, quote: str) -> ClaimReading:
+    others = [PageStance(reference_number=n, stance="unrelated", quote=None) for n in (1, 2, 3) if n != number]
+    supports = PageStance(reference_number=number, stance="supports", quote=quote)
+    return ClaimReading(claim=CLAIMS[number - 1], stances=(supports, *others), critic="supported")
 
 
 def critiqued(watched: Any = WATCHED, previous: PreviousBrief | None = BEFORE) -> Given:

@@ -82,12 +82,9 @@ def test_the_function_call_is_forced_and_names_the_enabled_tools(at_plan, deep):
     assert parameters["required"] == ["tools", "reason"]
 
 
-def test_a_forced_search_survives_a_model_that_refuses(at_plan):
+def test_a_forced_search_survives_a_model_that_refuses_and_waits_for_one_that_may_come_back(at_plan):
     told = at_plan().told(REFUSED).emits_like(ToolPlanned, keywords_from="query_builder", route="search")
     assert "Poly" in told.event.search_keywords
-
-
-def test_a_forced_search_waits_for_a_model_that_may_come_back(at_plan):
     at_plan().told(DOWN).fails_with("unavailable", retryable=True)
 
 
@@ -96,12 +93,9 @@ def test_an_unforced_plan_fails_with_its_model(at_plan):
     at_plan(event_type="listing").told(ModelReply(text="search!")).fails_with("invalid_output")
 
 
-def test_the_model_may_choose_nothing(at_plan, decided):
+def test_the_model_may_choose_nothing_and_unknown_and_disabled_tools_are_left_out(at_plan, decided):
     told = at_plan(event_type="listing").told(decided())
     told.emits_like(ToolPlanned, decided_by="model", tools=(), route="critique", search_keywords="")
-
-
-def test_unknown_and_disabled_tools_are_left_out(at_plan, decided):
     told = at_plan(event_type="listing").told(decided("search", "rm -rf", "price_check"))
     told.emits_like(ToolPlanned, tools=("search",))
 
@@ -114,11 +108,6 @@ def test_keywords_are_cleaned_and_missing_ones_recorded_as_fallback(at_plan, dec
     assert "evil.com/x" not in plan.search_keywords
     empty = at_plan().told(decided(keywords=" 消息 ")).event
     assert empty.keywords_from == "fallback" and "ETH" in empty.search_keywords
-
-
-def test_several_providers_get_a_sub_task_each(at_plan, deep, decided):
-    plan = at_plan(replace(deep, search_providers=("tavily", "bocha"))).told(decided()).event
-    assert [t.tool for t in plan.tasks] == ["search:tavily", "search:bocha"]
 
 
 def test_each_provider_gets_a_query_of_its_own_kind(deep, triaged, no_memory, decided):
@@ -158,16 +147,10 @@ def test_a_provider_is_not_asked_the_same_again_while_another_has_something_new(
         assert [t.tool for t in again.tasks] == asked
 
 
-def test_evidence_that_is_there_ends_the_search_unless_it_is_contradictory(second_round):
+def test_evidence_that_is_there_and_used_rounds_end_the_search_and_else_the_model_decides(second_round, decided, deep):
     nothing(second_round(references=3), "evidence_there")
     assert isinstance(second_round(references=3, conflict=True).asked, CallModel)
-
-
-def test_in_a_later_round_the_model_decides_even_for_forced_types(second_round, decided):
     second_round().told(decided("search")).emits_like(ToolPlanned, decided_by="model", round=2)
-
-
-def test_rounds_and_steps_are_bounded(second_round, deep):
     nothing(second_round(rounds=3), "rounds_used")
     nothing(second_round(replace(deep, max_steps=5)), "rounds_used")
     nothing(second_round(replace(deep, deep_analysis_max_tool_calls=0), rounds=1), "rounds_used")

@@ -52,23 +52,20 @@ def sent(event):
     return [(o.provider, o.topic) for o in event.outcomes]
 
 
-def test_the_one_request_reaches_the_partys_own_pages_and_the_established_outlets(at_search):
+def test_the_one_request_reaches_the_partys_own_pages_and_the_outlets_or_the_operators_own_domains(at_search, paying):
     (best,) = at_search().asked
     assert (best.topic, best.max_results, best.query) == ("general", 10, "Binance PEPE")
     assert {"binance.com", "coindesk.com", "theblock.co"} <= set(best.include_domains)
     assert "zhihu.com" not in best.include_domains and not [d for d in best.include_domains if "*" in d]
     assert len(best.include_domains) <= 300
+    (best,) = at_search(config=replace(paying, search_include_domains=("mine.example",))).asked
+    assert "mine.example" in best.include_domains and "coindesk.com" not in best.include_domains
 
 
 def test_dated_news_is_asked_for_where_no_page_is_opened_for_its_date_or_nobody_may_speak(at_search, paying):
     for spec in (at_search(config=replace(paying, tool_scrape_enabled=False)), at_search(entity=None)):
         (news,) = spec.asked
         assert (news.topic, news.include_domains) == ("news", ())
-
-
-def test_the_operators_own_domains_take_the_place_of_the_outlets(at_search, paying):
-    (best,) = at_search(config=replace(paying, search_include_domains=("mine.example",))).asked
-    assert "mine.example" in best.include_domains and "coindesk.com" not in best.include_domains
 
 
 def test_an_official_page_or_enough_others_end_the_search_after_one_request(at_search, hits):

@@ -33,9 +33,12 @@ def at_search(deep, triaged, no_memory, planned):
     return make
 
 
-def test_a_search_that_took_too_long_is_asked_once_more_and_the_case_then_goes_on_unchecked(at_search):
+def test_a_search_that_took_too_long_is_asked_once_more_and_other_failures_keep_their_three_attempts(at_search):
     at_search().told(LATE).fails_with("timeout", retryable=True)
     at_search(attempt(LATE)).told(LATE).emits_like(SearchCompleted, route="critique")
+    at_search(attempt(LATE), attempt(DOWN, 2)).told(DOWN).emits_like(SearchCompleted)
+    at_search(attempt(LATE)).told(DOWN).fails_with("unavailable")
+    at_search(attempt(DOWN)).told(DOWN).fails_with("unavailable")
 
 
 @pytest.mark.parametrize(("retries", "failed"), [(0, 0), (1, 1), (2, 2), (None, 2)])
@@ -44,12 +47,6 @@ def test_how_often_is_a_setting_and_old_snapshots_keep_the_attempts_of_a_step(at
     at_search(*before, search_retries=retries).told(LATE).emits_like(SearchCompleted)
     if failed:
         at_search(*before[:-1], search_retries=retries).told(LATE).fails_with("timeout")
-
-
-def test_other_failures_keep_their_three_attempts(at_search):
-    at_search(attempt(LATE), attempt(DOWN, 2)).told(DOWN).emits_like(SearchCompleted)
-    at_search(attempt(LATE)).told(DOWN).fails_with("unavailable")
-    at_search(attempt(DOWN)).told(DOWN).fails_with("unavailable")
 
 
 def test_beside_a_provider_that_gave_enough_nothing_is_asked_again(at_search, found):
@@ -71,13 +68,8 @@ def test_an_attempt_that_would_end_after_the_path_is_not_made(at_search):
 def test_official_pages_are_asked_for_again_and_the_general_search_waits_for_what_was_late(
     deep, triaged, no_memory, planned, found
 ):
-    config = replace(
-        deep,
-        search_retries=1,
-        search_providers=("tavily",),
-        search_by_topic=("tavily",),
-        tables=load_tables(demo=False),
-    )
+    tavily = {"search_providers": ("tavily",), "search_by_topic": ("tavily",)}
+    config = replace(deep, search_retries=1, tables=load_tables(demo=False), **tavily)
     about = triaged(event_type="listing", asset="PEPE", asset_name="Pepe", entity="Binance")
     path = (opened("Binance lists PEPE"), about, no_memory, planned("search:tavily"))
     spec = given(*path, config=config)

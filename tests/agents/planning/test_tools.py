@@ -29,7 +29,8 @@ from schemas.effects import (
     Untrusted,
 )
 from schemas.events import ContextGathered, KeywordsExpanded, SearchCompleted, SubTask, ToolPlanned
-from schemas.evidence import MarketValue, MemoryEntry, Page
+from schemas.evidence import MarketValue, Page
+from tests import builders
 from tests.agents.conftest import NEWS
 from tests.agents.verification.test_purity import run
 from tests.specification import START, given, opened, run_case
@@ -51,16 +52,10 @@ FURTHER = [
 
 
 def entry(case: str, *, days: int = 1, **changes):
-    plain = MemoryEntry(
-        case_id=case,
-        summary=f"told in {case}",
-        event_type="hack",
-        asset="ETH",
-        confidence=0.6,
-        similarity=0.5,
-        decided_at=START - timedelta(days=days),
+    given_at = START - timedelta(days=days)
+    return builders.memory_entry(
+        case, **{"summary": f"told in {case}", "similarity": 0.5, "decided_at": given_at} | changes
     )
-    return replace(plain, **changes)
 
 
 @pytest.fixture
@@ -126,12 +121,6 @@ def test_what_costs_a_search_is_offered_only_when_switched_on_and_the_rest_where
     assert later == [*first[:4], "web_scrape", *first[4:], *memory, "analyze_sentiment"]
     papers = replace(everything, search_providers=("arxiv", "ragflow"))
     assert not {"platform_search", "competitor_lookup"} & set(offered(papers))
-
-
-def test_tools_that_only_help_are_no_reason_to_ask_a_model(deep, triaged, no_memory):
-    off = replace(deep, tool_search_enabled=False)
-    spec = given(opened(NEWS), triaged(event_type="listing"), no_memory, config=off)
-    spec.told().emits_like(ToolPlanned, decided_by="disabled")
 
 
 def test_claims_are_sentences_that_can_be_checked(deep):
@@ -210,13 +199,8 @@ def test_memory_is_asked_in_other_words_and_says_how_past_cases_differ(plan, rou
     (task,) = tasks_of(plan("search", tasks=[wish]), "memory_search")
     assert (task.query, task.subject, task.detail) == ("bridge drained", "BNB", True)
     spec = round_of(task)
-    assert spec.asked == Recall(
-        text="bridge drained",
-        asset="BNB",
-        as_of=START,
-        limit=5,
-        exclude_case=spec.case.case_id,
-    )
+    own = spec.case.case_id
+    assert spec.asked == Recall(text="bridge drained", asset="BNB", as_of=START, limit=5, exclude_case=own)
     (seen,) = spec.told(RecallReply(entries=(entry("a"), entry("b", days=3, confidence=0.2)))).event.observations
     assert [e.case_id for e in seen.entries] == ["a", "b"]
     assert seen.figures["confidence_change_since_latest"] == pytest.approx(0.2)

@@ -47,9 +47,16 @@ def test_the_desks_own_documents_come_first_whatever_the_language(at_search, fou
         assert {o.provider for o in asked.outcomes} == {"ragflow", home}
 
 
-def test_a_page_that_is_known_is_opened_beside_the_search(at_search):
+def test_a_known_page_and_other_tasks_do_not_wait_for_the_turn_of_a_provider(at_search):
     page = SubTask(tool="web_scrape", query="https://post.example/a", claim="")
     assert [type(effect).__name__ for effect in at_search("tavily", "gdelt", page).asked] == ["Search", "Scrape"]
+    side = SubTask(tool="search:tavily", query="Poly Network freeze", claim="USDT frozen")
+    asked = at_search("bocha", "tavily", side, SubTask(tool="price_check", query="ETH", claim="")).asked
+    assert [(getattr(e, "provider", "price"), getattr(e, "query", "")) for e in asked] == [
+        ("tavily", "Poly Network exploit"),
+        ("tavily", "Poly Network freeze"),
+        ("price", ""),
+    ]
 
 
 def test_enough_pages_about_the_claim_end_the_search_and_fewer_go_on(at_search, found):
@@ -67,22 +74,9 @@ def test_who_fails_gives_the_turn_to_the_next(at_search, found):
     assert [(o.provider, o.failure) for o in event.outcomes] == [("bocha", None), ("tavily", WRONG_KEY)]
 
 
-def test_other_tasks_do_not_wait_for_their_turn(at_search):
-    side = SubTask(tool="search:tavily", query="Poly Network freeze", claim="USDT frozen")
-    asked = at_search("bocha", "tavily", side, SubTask(tool="price_check", query="ETH", claim="")).asked
-    assert [(getattr(e, "provider", "price"), getattr(e, "query", "")) for e in asked] == [
-        ("tavily", "Poly Network exploit"),
-        ("tavily", "Poly Network freeze"),
-        ("price", ""),
-    ]
-
-
-def test_a_role_may_ask_all_at_once_and_tables_of_before_do(at_search):
+def test_a_role_may_ask_all_at_once_and_deeper_and_tables_of_before_ask_all(at_search):
     assert first(at_search("ragflow", "tavily", "arxiv", kind="product")) == ["ragflow", "tavily", "arxiv"]
     assert first(at_search("bocha", "tavily", roles={"verification": ("bocha", "tavily")})) == ["bocha", "tavily"]
-
-
-def test_the_roles_of_research_search_deeper(at_search):
     assert {s.depth for s in at_search("ragflow", "tavily", kind="product").asked} == {"advanced"}
     alone = at_search("tavily").asked
     assert isinstance(alone, Search) and alone.depth == "basic"

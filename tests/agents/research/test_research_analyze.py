@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from agents.research.results import agent_result, level
 from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
-from schemas.research_events import AgentResult, AgentsReported, ChatMessage, FinishRequested
+from schemas.research_events import AgentResult, AgentsReported, ChatMessage
 from tests.agents.research.conftest import REFUSED, TIMEOUT, value
-from tests.specification import START, call_of, case_after, given, question
+from tests.specification import START, call_of, given, question
 
 HISTORY = (ChatMessage(role="user", content="an earlier question"), ChatMessage(role="assistant", content="an answer"))
 
@@ -33,16 +33,13 @@ def untrusted(call: CallModel) -> dict[str, str]:
     return {p.label: p.text for p in call.parts if isinstance(p, Untrusted)}
 
 
-def test_three_agents_are_asked_at_once_each_by_its_own_prompt(turn, chat):
+def test_three_agents_are_asked_at_once_each_by_its_own_prompt_and_see_none_of_the_history(turn, chat):
     asked = turn().asked
     assert [c.task for c in asked] == ["research_macro", "research_ta", "research_onchain"]
     assert [(c.temperature, c.max_output_tokens) for c in asked] == [(1.0, 50000), (0.6, 8192), (0.7, 8192)]
     for call in asked:
         prompt = chat.prompts[call.task]
         assert (call.prompt_name, call.prompt_version, call.prompt_hash) == (prompt.name, prompt.version, prompt.hash)
-
-
-def test_they_see_none_of_the_history(turn):
     for call in turn().asked:
         assert not [label for label in untrusted(call) if label.startswith("history")]
         assert "an earlier question" not in call.system + "".join(p.text for p in call.parts)
@@ -56,13 +53,10 @@ def test_each_sees_its_own_figures_and_the_price(turn):
     assert all('"price": {"observed_at"' in one for one in (macro, ta, onchain))
 
 
-def test_signals_are_shown_where_the_plan_asks_for_them_as_outside_text(turn):
+def test_signals_that_the_plan_asks_for_and_what_is_unavailable_are_outside_text(turn):
     without, with_them = turn("TAAgent").asked[0], turn("TAAgent", data=("signals",)).asked[0]
     assert not [label for label in untrusted(without) if label.startswith("signal")]
     assert "options on spot Bitcoin" in untrusted(with_them)["signal 1"]
-
-
-def test_what_is_unavailable_is_told_as_outside_text(turn):
     call = turn("MacroAgent", unavailable=("macro: m2_growth: none published",)).asked[0]
     assert untrusted(call)["unavailable data"] == "macro: m2_growth: none published"
 
@@ -80,7 +74,7 @@ def test_a_result_has_the_sources_values_and_bounded_judgements(turn, judged):
     assert '"BEARISH"' in result.llm_response
 
 
-def test_a_value_that_a_model_writes_and_a_name_it_invents_reach_nothing(turn, judged):
+def test_a_value_that_a_model_writes_and_a_name_that_no_source_gave_reach_nothing(turn, judged):
     reply = judged(
         indicators=[
             {"name": "dxy", "impact": "BULLISH", "weight": 9, "value": 1.0},
@@ -92,17 +86,17 @@ def test_a_value_that_a_model_writes_and_a_name_it_invents_reach_nothing(turn, j
     assert "moon_phase" not in result.indicators
     dxy = result.indicators["dxy"]
     assert (dxy.value, dxy.impact, dxy.weight) == (121.4, "BULLISH", 1.0)
+    extra = turn("OnChainAgent", onchain=(value("hash_rate", 1.1e9, "TH/s", "blockchain.info"),))
+    (result,) = extra.told(judged(indicators=[{"name": "hash_rate", "impact": "BULLISH", "weight": 0.4}])).event.results
+    assert result.indicators["hash_rate"].value == 1.1e9 and result.indicators["hash_rate"].weight == 0.4
 
 
-def test_an_indicator_that_no_source_gave_has_no_value_and_no_weight(turn, judged):
+def test_an_indicator_that_no_source_gave_has_no_weight_and_bounds_how_sure_an_agent_may_be(turn, judged):
     reply = judged(indicators=[{"name": "exchange_inflow", "impact": "BEARISH", "weight": 1.0}])
     (result,) = turn("OnChainAgent").told(reply).event.results
     inflow = result.indicators["exchange_inflow"]
     assert (inflow.value, inflow.impact, inflow.weight) == (None, "NEUTRAL", 0.0)
     assert result.missing == ("exchange_inflow", "exchange_outflow")
-
-
-def test_missing_data_bounds_how_sure_an_agent_may_be(turn, judged):
     (whole,) = turn("MacroAgent").told(judged(confidence=1.0)).event.results
     (half,) = turn("OnChainAgent").told(judged(confidence=1.0)).event.results  # three of five
     mood_only = turn("MacroAgent", macro=())  # one of five
@@ -110,9 +104,9 @@ def test_missing_data_bounds_how_sure_an_agent_may_be(turn, judged):
     assert (whole.confidence, half.confidence, least.confidence) == (0.9, 0.66, 0.42)
 
 
-@pytest.mark.parametrize(("confidence", "word"), [(0.39, "low"), (0.4, "medium"), (0.69, "medium"), (0.7, "high")])
-def test_the_level_is_of_the_bounded_confidence(confidence, word):
-    assert level(confidence) == word
+def test_the_level_is_of_the_bounded_confidence():
+    expected = {0.39: "low", 0.4: "medium", 0.69: "medium", 0.7: "high"}
+    assert {confidence: level(confidence) for confidence in expected} == expected
 
 
 def test_numbers_that_no_figure_supports_are_listed(turn, judged):
@@ -131,10 +125,12 @@ def test_words_are_shown_without_links_and_within_bounds(turn, judged):
     assert result.key_factors == ("a", "b")
 
 
-def test_one_that_fails_for_good_leaves_the_others(turn, judged):
+def test_one_that_fails_for_good_leaves_the_others_and_all_may_fail(turn, judged):
     event = turn().told(judged(), REFUSED, judged(signal="BULLISH")).event
     assert [r.agent_name for r in event.results] == ["MacroAgent", "OnChainAgent"]
     assert event.failed == (("TAAgent", "auth: the key is refused: set a valid one"),)
+    event = turn().told(REFUSED, REFUSED, REFUSED).event
+    assert event.results == () and len(event.failed) == 3
 
 
 def test_one_that_fails_for_a_while_is_asked_again_alone(turn, chat, routed, planned, collected, judged):
@@ -165,11 +161,6 @@ def test_when_the_attempts_are_used_up_it_is_reported_as_failed(turn, judged):
     assert len(event.results) == 2
 
 
-def test_all_may_fail_and_the_turn_goes_on(turn):
-    event = turn().told(REFUSED, REFUSED, REFUSED).event
-    assert event.results == () and len(event.failed) == 3
-
-
 def test_a_reply_that_fits_no_schema_is_asked_for_once_more_then_it_failed(turn, judged):
     bad = ModelReply(text="I think it goes up", data=None)
     (result,) = turn("MacroAgent").told(bad, judged()).event.results
@@ -178,20 +169,17 @@ def test_a_reply_that_fits_no_schema_is_asked_for_once_more_then_it_failed(turn,
     assert event.failed == (("MacroAgent", "invalid_output: its replies did not fit the schema"),)
 
 
-def test_an_agent_without_any_figure_of_its_own_is_not_asked(turn, judged):
+def test_an_agent_without_any_figure_of_its_own_is_not_asked_and_without_any_data_nobody_is(turn, judged):
     given_turn = turn(candles=(), indicators=(), unavailable=("candles: timeout (no answer)",))
     assert [c.task for c in given_turn.asked] == ["research_macro", "research_onchain"]
     event = given_turn.told(judged(), judged()).event
     assert event.failed == (("TAAgent", "not asked: no source gave any figure of candles"),)
-
-
-def test_without_any_data_nobody_is_asked_and_the_turn_goes_on(turn):
     empty = dict.fromkeys(("price", "macro", "fear_greed", "onchain", "indicators", "candles", "signals"), ())
     event = turn(**empty).told().event
     assert isinstance(event, AgentsReported) and event.results == () and len(event.failed) == 3
 
 
-def test_agents_that_come_after_see_the_results_of_the_others(turn, judged):
+def test_agents_that_come_after_see_the_results_of_the_others_and_wait_for_those_that_may_still_come(turn, judged):
     ordered = turn("TAAgent", after=("MacroAgent",))
     assert [c.task for c in ordered.asked] == ["research_ta"]
     event = ordered.told(judged(signal="BULLISH", reasoning="Above the average."), judged()).event
@@ -199,13 +187,7 @@ def test_agents_that_come_after_see_the_results_of_the_others(turn, judged):
     assert (first.agent_name, second.agent_name) == ("TAAgent", "MacroAgent")
     assert "report of" not in first.prompt_sent
     assert "<report of TAAgent>\nBULLISH" in second.prompt_sent and "Above the average." in second.prompt_sent
-
-
-def test_agents_that_come_after_wait_for_one_that_may_still_answer(turn):
     turn("TAAgent", after=("MacroAgent",)).told(TIMEOUT).fails_with("timeout", retryable=True)
-
-
-def test_agents_that_come_after_do_not_need_one_that_failed_for_good(turn, judged):
     event = turn("TAAgent", after=("MacroAgent",)).told(REFUSED, judged()).event
     assert [r.agent_name for r in event.results] == ["MacroAgent"] and event.failed[0][0] == "TAAgent"
 
@@ -219,27 +201,6 @@ def test_a_single_call_gives_its_result_to_whoever_watches(turn, judged):
     bad = agent_result(case, replace(call, reply=ModelReply(data=None)))
     assert isinstance(bad, Failure) and bad.kind == "invalid_output"
     assert isinstance(agent_result(case, replace(call, prompt_name="triage")), Failure)
-
-
-def test_what_was_answered_before_somebody_asked_to_finish_is_kept(turn, chat, routed, planned, collected, judged):
-    asked = turn().asked[0]
-    done = EffectCompleted(step="analyze", request_hash=request_hash(asked), calls=(call_of(asked, judged()),))
-    case = case_after(
-        question("Is BTC bullish?", *HISTORY),
-        routed,
-        planned(),
-        collected(),
-        done,
-        FinishRequested(requested_by="user"),
-        config=chat,
-    )
-    assert case.finishing and len(case.agent_calls) == 1
-
-
-def test_an_indicators_extra_names_are_those_that_the_sources_gave(turn, judged):
-    extra = turn("OnChainAgent", onchain=(value("hash_rate", 1.1e9, "TH/s", "blockchain.info"),))
-    (result,) = extra.told(judged(indicators=[{"name": "hash_rate", "impact": "BULLISH", "weight": 0.4}])).event.results
-    assert result.indicators["hash_rate"].value == 1.1e9 and result.indicators["hash_rate"].weight == 0.4
 
 
 def test_an_agent_whose_reply_was_cut_is_asked_once_more_before_those_that_see_its_result(turn, judged):

@@ -116,13 +116,10 @@ def test_an_answer_that_cites_nothing_lists_all_that_it_was_given(turn, written)
     assert {s.kind for s in answer.sources} == {"signal", "market"}
 
 
-def test_numbers_that_nothing_supports_are_named_and_cost_confidence(turn, written):
+def test_numbers_that_nothing_supports_are_named_and_cost_confidence_also_those_of_an_agent(turn, written):
     answer = turn().told(written(answer="It will reach $120,000 [1].", key_insights=[], confidence=1.0)).event
     assert answer.metadata.unsupported_numbers == ("$120,000",)
     assert answer.confidence == 0.8
-
-
-def test_an_agents_number_may_be_repeated_unless_nothing_supported_it(turn, written):
     told = (
         result(reasoning="A low of 61,234 and a target of $88,000.", unsupported_numbers=("$88,000",)),
         *ALL_RESULTS[1:],
@@ -131,7 +128,7 @@ def test_an_agents_number_may_be_repeated_unless_nothing_supported_it(turn, writ
     assert answer.metadata.unsupported_numbers == ("$88,000",)
 
 
-def test_confidence_is_bounded_by_what_is_missing(turn, written, planned):
+def test_confidence_is_bounded_by_what_is_missing_and_a_writer_that_is_less_sure_stays_so(turn, written, planned):
     sure = written(confidence=1.0)
     assert turn().told(sure).event.confidence == 0.9
     assert turn(results=ALL_RESULTS[:2]).told(sure).event.confidence == 0.75  # an agent less
@@ -140,23 +137,17 @@ def test_confidence_is_bounded_by_what_is_missing(turn, written, planned):
     assert turn(results=()).told(sure).event.confidence == 0.3
     only_macro = planned("MacroAgent")  # what nobody planned to read is not missing
     assert turn(results=ALL_RESULTS[:1], plan=only_macro, onchain=()).told(sure).event.confidence == 0.9
-
-
-def test_a_writer_that_is_less_sure_stays_so_and_never_below_the_least(turn, written):
     assert turn().told(written(confidence=0.33)).event.confidence == 0.33
     assert turn().told(written(confidence=-4)).event.confidence == 0.05
     assert turn().told(written(confidence=float("nan"))).event.confidence == 0.05
 
 
-def test_an_answer_without_an_agent_is_partial_and_names_it(turn, written):
+def test_an_answer_without_an_agent_or_a_block_is_partial_and_names_it(turn, written):
     answer = (
         turn(results=ALL_RESULTS[:1], failed=(("TAAgent", "timeout"), ("OnChainAgent", "auth"))).told(written()).event
     )
     assert answer.metadata.path == "partial"
     assert answer.metadata.agents_missing == ("TAAgent", "OnChainAgent")
-
-
-def test_an_answer_without_a_block_that_was_to_be_read_is_partial_and_names_it(turn, written):
     answer = turn(macro=(), unavailable=("macro: timeout (slow)",)).told(written()).event
     assert (answer.metadata.path, answer.metadata.unavailable) == ("partial", ("macro: timeout (slow)",))
 
@@ -187,14 +178,11 @@ def test_finishing_amid_the_analysis_uses_the_agents_that_have_answered(
         assert answer.metadata.path == "partial"
 
 
-def test_a_routing_that_failed_is_answered_from_nothing(chat, written):
+def test_a_routing_that_failed_is_answered_from_nothing_and_a_direct_answer_is_kept(chat, written):
     failed = StepFailed(step="route", failure=REFUSED, attempt=1, outcome="degrade")
     answer = given(question("What is BTC?"), failed, config=chat).told(written(answer="A coin.", key_insights=[])).event
     assert (answer.metadata.path, answer.metadata.agents_missing) == ("partial", ("SuperAgent",))
     assert answer.sources == () and answer.confidence == 0.2
-
-
-def test_finishing_after_a_direct_answer_gives_it(chat):
     direct = QuestionRouted(
         decision="DIRECT_ANSWER", reasoning="", confidence=0.8, direct_answer="Momentum.", route="answer"
     )
@@ -202,9 +190,10 @@ def test_finishing_after_a_direct_answer_gives_it(chat):
     assert (answer.answer, answer.metadata.path) == ("Momentum.", "direct")
 
 
-def test_a_writer_that_may_still_answer_is_asked_again(turn):
+def test_a_writer_that_may_still_answer_or_gave_nothing_is_asked_again(turn, written):
     turn().told(TIMEOUT).fails_with("timeout", retryable=True)
     turn().told(ModelReply(data={"answer": ""})).fails_with("invalid_output", retryable=True)
+    turn().told(written(answer="![](https://evil.example/x)")).fails_with("invalid_output", retryable=True)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -230,10 +219,6 @@ def test_without_a_writer_and_without_anything_the_turn_fails(chat, routed, plan
     nothing = given(question("BTC?"), routed, planned(), EMPTY, AgentsReported(results=()), config=chat)
     nothing.told(REFUSED).fails_with("auth", retryable=False)
     given(question("BTC?"), FINISH, config=chat).told(REFUSED).fails_with("auth")
-
-
-def test_an_empty_answer_is_no_answer(turn, written):
-    turn().told(written(answer="![](https://evil.example/x)")).fails_with("invalid_output", retryable=True)
 
 
 def test_an_answer_keeps_its_lines_and_loses_its_links(turn, written):

@@ -56,25 +56,16 @@ def test_what_a_source_does_not_know_is_named(chat, routed, planned):
     assert [v.name for v in data.macro] == ["dxy"]
 
 
-def test_nothing_at_all_is_asked_for_again_while_it_may_help(chat, routed, planned):
+def test_nothing_at_all_is_asked_for_again_while_it_may_help_and_then_said(chat, routed, planned):
     nothing = dict.fromkeys(BLOCK_NAMES, TIMEOUT)
     told(chat, routed, planned, **nothing).fails_with("timeout", retryable=True)
     signals_only = nothing | {"signals": SignalsReply(signals=())}  # an empty answer is nothing, too
     told(chat, routed, planned, **signals_only).fails_with("timeout")
-
-
-def test_nothing_at_all_is_said_once_the_attempts_are_used_up(chat, routed, planned):
-    nothing = dict.fromkeys(BLOCK_NAMES, TIMEOUT)
-    before = tuple(
-        StepFailed(step="collect", failure=TIMEOUT, attempt=n, outcome="retry", retry_at=START) for n in (1, 2)
-    )
-    data = told(chat, routed, planned, *before, **nothing).event
+    used_up = [StepFailed(step="collect", failure=TIMEOUT, attempt=n, outcome="retry", retry_at=START) for n in (1, 2)]
+    data = told(chat, routed, planned, *used_up, **nothing).event
     assert len(data.unavailable) == 6 and data.price == data.signals == ()
-
-
-def test_nothing_that_another_try_could_give_is_said_at_once(chat, routed, planned):
-    data = told(chat, routed, planned, **dict.fromkeys(BLOCK_NAMES, REFUSED)).event
-    assert len(data.unavailable) == 6
+    for_good = told(chat, routed, planned, **dict.fromkeys(BLOCK_NAMES, REFUSED)).event
+    assert len(for_good.unavailable) == 6
 
 
 def test_the_failure_that_asks_for_the_longest_wait_is_the_one_that_is_logged(chat, routed, planned):
@@ -116,11 +107,8 @@ def test_figures_that_cannot_be_told_are_left_out(chat, routed, planned):
     assert told(chat, routed, planned, candles=alone).event.indicators == ()
 
 
-def test_no_more_signals_are_read_than_were_asked_for(chat, routed, planned):
+def test_no_more_signals_are_read_than_were_asked_for_and_an_answer_of_another_kind_is_none(chat, routed, planned):
     many = SignalsReply(signals=tuple(found_signal(n) for n in range(50)))
     assert [s.number for s in told(chat, routed, planned, signals=many).event.signals] == list(range(1, 9))
-
-
-def test_an_answer_of_another_kind_is_no_answer(chat, routed, planned):
     data = told(chat, routed, planned, candles=MarketReply(values=())).event
     assert data.unavailable == ("candles: an answer of another kind",)

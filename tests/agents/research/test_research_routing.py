@@ -55,29 +55,19 @@ def test_super_agent_and_planning_agent_see_the_last_five_messages_whole_and_no_
         assert said(asked) == [(f"history, {m.role}", m.content) for m in HISTORY[-5:]]
 
 
-def test_a_first_question_has_no_history(chat):
-    assert said(given(question("Hello"), config=chat).asked) == []
-
-
 def test_both_calls_name_their_prompt_with_its_version_and_hash_and_its_options(chat, routed):
     first = given(question("BTC?"), config=chat).asked
     second = given(question("BTC?"), routed, config=chat).asked
-    for asked, name, temperature, tokens in (
-        (first, "research_route", 0.3, 2048),
-        (second, "research_plan", 0.5, 4096),
-    ):
-        prompt = chat.prompts[name]
+    for asked, name in ((first, "research_route"), (second, "research_plan")):
+        of = chat.prompts[name]
         assert (asked.task, asked.prompt_name, asked.prompt_version, asked.prompt_hash) == (
             name,
             name,
-            prompt.version,
-            prompt.hash,
+            of.version,
+            of.hash,
         )
-        assert (asked.temperature, asked.max_output_tokens, asked.response_schema) == (
-            temperature,
-            tokens,
-            prompt.schema,
-        )
+        options = (asked.temperature, asked.max_output_tokens, asked.response_schema)
+        assert options == (of.temperature, of.max_output_tokens, of.schema)
 
 
 def test_what_a_person_wrote_is_untrusted_and_in_no_word_of_ours(chat, routed):
@@ -122,13 +112,10 @@ def test_numbers_of_a_direct_answer_that_nobody_gave_are_named(chat):
     assert answer.metadata.unsupported_numbers == ("$98,000",)
 
 
-def test_a_direct_decision_without_an_answer_is_analysed(chat):
+def test_a_direct_decision_without_an_answer_is_analysed_and_an_analysis_says_nothing_directly(chat):
     event = given(question("BTC?"), config=chat).told(routing(decision="DIRECT_ANSWER", direct_answer=" ")).event
     assert (event.decision, event.route, event.direct_answer) == ("COMPLEX_ANALYSIS", "plan", "")
     assert "no direct answer was given" in event.reasoning
-
-
-def test_an_analysis_says_nothing_directly(chat):
     event = given(question("BTC?"), config=chat).told(routing(direct_answer="It will rise", confidence=7)).event
     assert (event.route, event.direct_answer, event.confidence) == ("plan", "", 1.0)
 
@@ -166,12 +153,8 @@ def test_a_plan_without_a_known_agent_asks_all_three(tasks):
 
 
 def test_unknown_names_and_priorities_are_dropped_and_an_agent_is_asked_once():
-    task = {
-        "agent": "MacroAgent",
-        "reason": 5,
-        "priority": "urgent",
-        "data_required": ["macro", "passwords", "macro", 1],
-    }
+    wanted = ["macro", "passwords", "macro", 1]
+    task = {"agent": "MacroAgent", "reason": 5, "priority": "urgent", "data_required": wanted}
     (made,) = plan([task, task]).task_breakdown
     assert (made.reason, made.priority, made.data_required) == ("5", "medium", ("macro",))
 
@@ -191,37 +174,31 @@ def test_every_planned_agent_has_one_place_in_the_order(strategy, first, after):
     assert (made.parallel_agents, made.sequential_after) == (first, after)
 
 
-@pytest.mark.parametrize(
-    ("text", "asset"),
-    [
-        ("BTC", "BTC"),
-        ("$eth (Ethereum)", "ETH"),
-        ("SOL/USDT", "SOL"),
-        ("BTCUSDT", "BTC"),
-        ("BTC-USD", "BTC"),
-        ("USDT", "USDT"),
-        ("1INCH", "1INCH"),
-        ("UNKNOWN", "BTC"),
-        ("", "BTC"),
-        ("比特币", "BTC"),
-        ("12345", "BTC"),
-        ("X" * 15, "BTC"),
-        ("../../etc/passwd", "BTC"),
-        ("BTC&limit=9999", "BTC"),
-    ],
-)
-def test_an_asset_is_a_plausible_ticker_or_the_markets_own(text, asset):
-    assert plausible_asset(text) == asset
+def test_an_asset_is_a_plausible_ticker_or_the_markets_own():
+    expected = {
+        "BTC": "BTC",
+        "$eth (Ethereum)": "ETH",
+        "SOL/USDT": "SOL",
+        "BTCUSDT": "BTC",
+        "BTC-USD": "BTC",
+        "USDT": "USDT",
+        "1INCH": "1INCH",
+        "UNKNOWN": "BTC",
+        "": "BTC",
+        "比特币": "BTC",
+        "12345": "BTC",
+        "X" * 15: "BTC",
+        "../../etc/passwd": "BTC",
+        "BTC&limit=9999": "BTC",
+    }
+    assert {text: plausible_asset(text) for text in expected} == expected
 
 
-def test_a_stop_keeps_the_question_and_gives_no_answer(chat, routed):
+def test_a_stop_gives_no_answer_and_a_turn_that_nothing_worked_for_fails_and_says_why(chat, routed):
     stop = CancelRequested(requested_by="user", reason="not needed any more")
     given(question("BTC?"), routed, stop, config=chat).emits(
         AnswerStopped(requested_by="user", reason="not needed any more")
     )
-
-
-def test_a_turn_that_nothing_worked_for_fails_and_says_why(chat):
     failed = StepFailed(step="answer", failure=REFUSED, attempt=2, outcome="give_up")
     given(question("BTC?"), failed, config=chat).emits(
         CaseFailed(reason="auth: the key is refused: set a valid one", failed_step="answer", attempts=2)
@@ -250,10 +227,5 @@ def test_much_text_from_outside_is_read_by_the_heavy_model(chat):
         return given(question(message, *history), config=chat).asked.tier
 
     long = ChatMessage(role="user", content="x" * 4_990)
-    assert (tier("BTC?"), tier("BTC?", long), tier("y" * 5_000), tier("y" * 5_001)) == (
-        "light",
-        "light",
-        "light",
-        "heavy",
-    )
-    assert tier("y" * 20, long) == "heavy"
+    assert {tier("BTC?"), tier("BTC?", long), tier("y" * 5_000)} == {"light"}
+    assert {tier("y" * 5_001), tier("y" * 20, long)} == {"heavy"}

@@ -60,14 +60,9 @@ def case_of(news: Text, **config):
 
 def claim(text: Text, number: int = 0, **changes) -> EarlierClaim:
     plain = EarlierClaim(
-        case_id=f"case-{number}",
-        asset=text.asset,
-        event_type="other",
-        language="en",
-        text=text.text if not number else f"{text.text} ({number})",
-        as_of=START - timedelta(hours=number + 1),
-        entity=text.entity,
-    )
+        case_id=f"case-{number}", asset=text.asset, event_type="other", language="en", entity=text.entity,
+        text=f"{text.text} ({number})" if number else text.text, as_of=START - timedelta(hours=number + 1),
+    )  # fmt: skip
     return replace(plain, **changes)
 
 
@@ -99,16 +94,13 @@ def test_news_that_denies_and_corrects_nothing_asks_for_nothing(news: Text) -> N
     assert earlier_claims_query(case_of(news)) is None
 
 
-def test_only_claims_of_the_window_before_the_denial_are_candidates() -> None:
+def test_only_claims_of_the_window_before_the_denial_and_of_its_assets_are_candidates() -> None:
     case = case_of(WALMART_DENIES, retraction_window_days=3)
     late = claim(WALMART, 1, as_of=START + timedelta(seconds=1))
     old = claim(WALMART, 2, as_of=START - timedelta(days=3, seconds=1))
     own = claim(WALMART, 3, case_id=case.case_id)
     assert find_candidates(case, (late, old, own)) == ()
     assert len(find_candidates(case, (claim(WALMART, 1, as_of=START),))) == 1
-
-
-def test_a_claim_of_another_asset_is_none_even_if_the_journal_gives_it() -> None:
     assert find_candidates(case_of(WALMART_DENIES), (claim(WALMART, asset="DOGE"),)) == ()
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +18,6 @@ from schemas.effects import ConcernedReply, EarlierClaim, Failure, FindConcerned
 from schemas.events import CaseTriaged, ConcernedSignal, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.ids import LIVE_RUN, signal_id
 from tests.agents.conftest import read, stances
-from tests.agents.verification.test_evidence_steps import SAMPLE
 from tests.specification import case_after, given, opened, run_case
 
 DENIAL = (
@@ -91,13 +91,10 @@ def test_a_believed_denial_asks_the_journal_first_and_then_the_critic_with_numbe
     assert event.concerned[0].signal_id == signal_id(LIVE_RUN, "c1") and event.route == "retract"
 
 
-def test_a_critic_chooses_among_the_candidates_only(denial):
+def test_a_critic_chooses_among_the_candidates_only_and_one_of_an_older_prompt_leaves_it_to_the_rules(denial):
     assert signals(denial().told(EARLIER, said(concerned=[2, 3, 9, -1, 0])).event) == [("c2", "retracted", "zh")]
     none = denial().told(EARLIER, said(concerned=[])).event
     assert none.concerned == () and none.route == "synthesize"
-
-
-def test_a_critic_of_an_older_prompt_leaves_the_choice_to_the_rules(denial):
     reply = said()
     reply.data.pop("concerned")
     assert len(denial().told(EARLIER, reply).event.concerned) == 2
@@ -160,13 +157,15 @@ def test_each_signal_gets_an_event_of_its_own_and_then_the_case_goes_on(deep, de
 MODEL, SEARCH = OfflineModel(), OfflineSearch()
 
 
-class Journal:
-    """The sample, case by case, as the index of earlier claims would know it."""
+SAMPLE = Path(__file__).parents[3] / "infra" / "offline" / "sample" / "history.jsonl"
 
-    def __init__(self):
-        self.claims = []
 
-    def perform(self, effect):
+@pytest.fixture(scope="module")
+def told(deep) -> list[tuple[dict[str, Any], Any]]:
+    """The rows of the sample with their runs, in order of time. The journal knows the claims of the cases before."""
+    claims, runs = [], []
+
+    def perform(effect):
         match effect:
             case fx.CallModel():
                 return asyncio.run(MODEL.perform(effect)).reply
@@ -175,28 +174,39 @@ class Journal:
             case fx.FindEarlier():
                 return fx.EarlierReply(first_case=None)
             case FindConcerned():
-                return ConcernedReply(claims=tuple(self.claims))
+                return ConcernedReply(claims=tuple(claims))
             case _:
                 return fx.RecallReply(entries=())
 
-
-def test_of_the_sample_exactly_the_two_denied_claims_are_retracted(deep):
-    journal, found, ids = Journal(), [], {}
-    rows = [json.loads(line) for line in Path(SAMPLE).read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in SAMPLE.read_text("utf-8").splitlines()]
     for row in sorted(rows, key=lambda r: r["published_at"]):
         at = datetime.fromisoformat(row["published_at"])
         event = opened(row["text"], source="history", language=row["lang"], at=at, external_id=row["id"])
-        run = run_case(event, journal.perform, config=deep)
-        assert isinstance(run.case.head, SignalSynthesized)
-        ids[run.case.case_id] = row["id"]
-        found += [(row["id"], ids[e.of_case], e.kind) for e in run.events if isinstance(e, RetractionFound)]
+        run = run_case(event, perform, config=deep)
+        assert isinstance(run.case.head, SignalSynthesized), row["id"]
+        runs.append((row, run))
         draft = next(e.draft for e in run.events if isinstance(e, CaseTriaged))
-        journal.claims.append(
+        claims.append(
             EarlierClaim(
                 case_id=run.case.case_id, asset=draft.asset, event_type=draft.event_type, language=row["lang"],
                 text=row["text"], as_of=at, entity=draft.entity,
             )
         )  # fmt: skip
-    assert found == [(r["id"], r["corrects"], "retracted") for r in sorted(rows, key=lambda r: r["published_at"])
-                     if r.get("corrects")]  # fmt: skip
+    return runs
+
+
+def test_of_the_sample_exactly_the_two_denied_claims_are_retracted(told):
+    ids = {run.case.case_id: row["id"] for row, run in told}
+    found = [
+        (row["id"], ids[e.of_case], e.kind) for row, run in told for e in run.events if isinstance(e, RetractionFound)
+    ]
+    assert found == [(row["id"], row["corrects"], "retracted") for row, _ in told if row.get("corrects")]
     assert [f[:2] for f in found] == [("h41", "h09"), ("h42", "h33")]
+
+
+def test_false_news_ends_as_no_confident_buy_and_true_news_keeps_its_confidence(told):
+    signals = [(row["truth"], row["id"], run.case.head.signal) for row, run in told]
+    assert [i for t, i, s in signals if t == "false" and s.action == "buy" and s.confidence >= 0.6] == []
+    true = [s for t, _, s in signals if t == "true"]
+    assert sum(s.confidence >= 0.4 for s in true) >= 0.8 * len(true)
+    assert any(s.action == "buy" and s.confidence >= 0.75 for s in true)

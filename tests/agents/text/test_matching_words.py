@@ -22,7 +22,7 @@ def sentences(group: Iterable[str]) -> list[str]:
 
 
 def test_a_list_is_found_where_its_pattern_finds_it() -> None:
-    page = "\n".join([said for group in LISTS.values() for said in sentences(group)][::7])
+    page = "\n".join([said for group in LISTS.values() for said in sentences(group)][::41])
     for key, group in LISTS.items():
         words, plain = Words(group), re.compile(words_pattern(w.lower() for w in group))
         own = [fold_han(w.removesuffix("*")).lower() for w in group]

@@ -24,8 +24,9 @@ from agents.text.injection import steers_model
 from schemas import effects as fx
 from schemas.config import Snapshot
 from schemas.events import ToolPlanned
-from schemas.evidence import MemoryEntry, Page, SearchResult
+from schemas.evidence import Page, SearchResult
 from schemas.signals import Signal
+from tests import builders
 from tests.specification import START, Run, opened, run_case
 
 pytestmark = pytest.mark.security
@@ -42,15 +43,7 @@ TELLINGS = {
 
 NEVER_IN_WORDS = ("http", "site:", "://", "[", "(", "?q=")
 SITES = {site for sites in PLATFORMS.values() for site in sites}
-REMEMBERED = MemoryEntry(
-    case_id="past",
-    summary="",
-    event_type="hack",
-    asset="ZED",
-    confidence=0.99,
-    similarity=0.99,
-    decided_at=START - timedelta(days=2),
-)
+REMEMBERED = builders.memory_entry(asset="ZED", confidence=0.99, similarity=0.99, decided_at=START - timedelta(days=2))
 """Similar enough to pull the confidence, if what a model asks memory for were let to."""
 
 
@@ -114,12 +107,11 @@ class Obedient:
 def results(attack: Attack) -> tuple[SearchResult, ...]:
     """Three pages; the attack stands in one of them."""
     return tuple(
-        SearchResult(
+        builders.search_result(
+            f"https://{host}/zed",
+            f"{text} {attack.text if attack.place == 'snippet' and host == 'attacked.example' else ''}",
             title=attack.text if attack.place == "title" and host == "attacked.example" else f"ZED exploited, {host}",
-            url=f"https://{host}/zed",
             domain=host,
-            snippet=f"{text} {attack.text if attack.place == 'snippet' and host == 'attacked.example' else ''}",
-            score=0.9,
             published_at=START - timedelta(hours=1),
             provider="offline",
         )
@@ -256,13 +248,7 @@ def all_attacked(open_to_all: Snapshot) -> list[Attacked]:
 KNOWN = {f"https://{host}/zed" for host in TELLINGS}
 
 
-def test_links_are_those_of_the_evidence(all_attacked: list[Attacked]) -> None:
-    for attack, _, _, signal in all_attacked:
-        assert set(signal.links) <= KNOWN, attack
-        assert {one.url for one in signal.evidence} <= KNOWN, attack
-
-
-def test_arguments_of_searches_are_words_and_their_sites_are_ours(
+def test_arguments_of_tools_are_words_sites_pages_and_assets_of_ours_checked_and_bounded(
     all_attacked: list[Attacked], open_to_all: Snapshot
 ) -> None:
     for attack, _, world, _ in all_attacked:
@@ -271,19 +257,11 @@ def test_arguments_of_searches_are_words_and_their_sites_are_ours(
             assert search.provider in open_to_all.search_providers, attack
             assert not any(bad in search.query for bad in NEVER_IN_WORDS), attack
             assert set(search.include_domains) <= SITES, attack
-
-
-def test_arguments_of_memory_are_checked_and_bounded(all_attacked: list[Attacked]) -> None:
     for attack, _, world, _ in all_attacked:
         for recall in (e for e in world.asked if isinstance(e, fx.Recall)):
             assert recall.text == world.news or not any(bad in recall.text for bad in NEVER_IN_WORDS), attack
             assert recall.asset in ASSETS and recall.limit <= 20, attack
             assert recall.since is None or recall.since >= START - timedelta(days=365), attack
-
-
-def test_no_page_is_opened_that_no_search_found_and_no_market_asked_for_another_asset(
-    all_attacked: list[Attacked],
-) -> None:
     known = (fx.Search, fx.Recall, fx.FetchMarket, fx.Scrape, fx.FindEarlier, fx.CallModel)
     for attack, _, world, _ in all_attacked:
         assert all(isinstance(e, known) for e in world.asked), attack
@@ -309,12 +287,17 @@ def test_nothing_that_strangers_wrote_stands_among_our_own_words(all_attacked: l
             assert EVIL not in ours and attack.text not in ours, attack
 
 
-def test_words_of_a_signal_carry_no_link_and_no_citation_and_are_bounded(all_attacked: list[Attacked]) -> None:
+def test_words_of_a_signal_carry_no_link_and_are_bounded_and_its_links_are_those_of_the_evidence(
+    all_attacked: list[Attacked],
+) -> None:
     for attack, _, _, signal in all_attacked:
         said = f"{signal.summary} {signal.notes} {signal.asset} {signal.asset_name} {' '.join(signal.risk_flags)}"
         assert "://" not in said and "www." not in said and "![" not in said and "[99]" not in said, attack
         assert signal.asset in ASSETS and signal.action in {"sell", "observe"}, attack
         assert len(signal.summary) <= 300 and len(signal.asset_name) <= 80 and len(signal.notes) <= 1_000, attack
+    for attack, _, _, signal in all_attacked:
+        assert set(signal.links) <= KNOWN, attack
+        assert {one.url for one in signal.evidence} <= KNOWN, attack
 
 
 def test_numbers_of_a_model_stay_within_the_bounds_that_rules_set(all_attacked: list[Attacked]) -> None:

@@ -9,7 +9,7 @@ from agents.core.case import fold
 from schemas.budget import UNLISTED
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
-from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
+from schemas.events import CaseDegraded, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
 from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS
 from tests.specification import START, call_of, given, opened, run_case
@@ -103,16 +103,13 @@ def test_a_degraded_case_whose_last_call_is_denied_ends_with_the_evidence_that_w
     assert len(event.signal.evidence) == 3
 
 
-def test_a_single_pass_that_is_denied_says_that_nothing_was_analysed_deeply(deep, triaged):
+def test_a_single_pass_that_is_denied_says_so_and_another_failure_of_it_is_a_failure(deep, triaged):
     event = given(opened(NEWS), triaged("single_pass"), config=deep).told(DENIED).event
     assert (event.path, event.signal.verdict, event.signal.unchecked_reason) == (
         "single_pass", "unchecked", "budget"
     )  # fmt: skip
     assert event.signal.notes.endswith(DENIED.message), "the notes say which limit was reached"
     assert {"not_deep_analysed", "model_skipped:budget", "data_incomplete"} <= set(event.signal.risk_flags)
-
-
-def test_another_failure_of_the_single_pass_is_still_a_failure(deep, triaged):
     wrong_key = Failure(kind="auth", message="wrong key", retryable=False)
     assert given(opened(NEWS), triaged("single_pass"), config=deep).told(wrong_key).outcome == wrong_key
 
@@ -140,14 +137,6 @@ def answering(*, search=None, model=None):
     return perform
 
 
-def test_a_whole_case_without_tool_units_ends_deep_and_flagged(deep):
-    run = run_case(opened(NEWS), answering(search=DENIED), config=deep)
-    end = run.events[-1]
-    assert isinstance(end, SignalSynthesized)
-    assert "search_skipped:budget" in end.signal.risk_flags
-    assert not [e for e in run.events if isinstance(e, CaseDegraded)]
-
-
 def test_a_plan_that_is_denied_its_model_still_searches_what_is_forced_and_says_so(deep):
     from schemas.effects import SearchReply
 
@@ -156,14 +145,6 @@ def test_a_plan_that_is_denied_its_model_still_searches_what_is_forced_and_says_
     end = run.events[-1]
     assert isinstance(end, SignalSynthesized)
     assert "model_skipped:budget" in end.signal.risk_flags
-
-
-def test_an_untriaged_case_without_money_fails_and_says_why(deep):
-    every = dict.fromkeys(("triage", "single_pass"), DENIED)
-    run = run_case(opened(NEWS), answering(model=every), config=deep)
-    end = run.events[-1]
-    assert isinstance(end, CaseFailed)
-    assert end.reason.startswith("budget: ")
 
 
 def test_without_a_denial_no_flag_speaks_of_the_budget(deep, triaged):

@@ -78,9 +78,11 @@ def test_a_map_without_a_curve_of_the_horizon_says_nothing(ended) -> None:
     assert (signal.confidence_calibrated, signal.calibration) == (None, None)
 
 
-def test_a_claim_that_is_refuted_has_a_probability_too(ended) -> None:
+def test_a_claim_that_is_refuted_has_a_probability_too_and_is_not_below_the_rule(ended) -> None:
     signal = ended(MAP, critique=REFUTED)
     assert signal.action == "observe" and signal.confidence_calibrated < 0.4
+    signal = ended(replace(MAP, sell_from=0.99), critique=REFUTED)
+    assert BELOW_SELLING_RULE not in signal.risk_flags and "selling rule" not in signal.notes
 
 
 def test_a_map_says_nothing_of_a_preliminary_confidence(critiqued) -> None:
@@ -107,8 +109,3 @@ def test_the_selling_rule_removes_an_order_of_less_confidence_and_says_so(
     assert (signal.confidence, signal.action, signal.direction) == (0.875, action, "short")
     assert (BELOW_SELLING_RULE in signal.risk_flags) is bool(note)
     assert signal.notes.replace(note, "") == plain.notes and note in signal.notes
-
-
-def test_an_observed_claim_is_not_below_the_rule(ended) -> None:
-    signal = ended(replace(MAP, sell_from=0.99), critique=REFUTED)
-    assert BELOW_SELLING_RULE not in signal.risk_flags and "selling rule" not in signal.notes

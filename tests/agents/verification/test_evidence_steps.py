@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -17,8 +15,6 @@ from infra.offline.sample_news import sample_news
 from schemas.effects import (
     CallModel,
     Failure,
-    FetchMarket,
-    MarketReply,
     ModelReply,
     PageReply,
     Recall,
@@ -35,13 +31,12 @@ from schemas.events import (
     KeywordsExpanded,
     PagesScraped,
     SearchCompleted,
-    SignalSynthesized,
     StepFailed,
 )
-from schemas.evidence import MarketValue, MemoryEntry, Page
+from schemas.evidence import Page
+from tests import builders
 from tests.agents.conftest import NEWS, TELLINGS, read
 from tests.agents.verification import test_purity
-from tests.agents.verification.test_purity import run_event
 from tests.specification import START, call_of, given, opened
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
@@ -53,48 +48,28 @@ def failed_search(attempt):
     return StepFailed(step="search", failure=DOWN, attempt=attempt, outcome="retry", retry_at=START)
 
 
-def test_recall_asks_as_of_the_case_s_own_time_and_never_for_itself(deep, triaged):
+def test_recall_asks_as_of_the_case_s_own_time_by_what_the_listener_watched_for_and_never_for_itself(deep, triaged):
     event = opened(NEWS)
     wanted = Recall(text=NEWS, asset="ETH", as_of=START, limit=5, exclude_case=event.news.case_id)
     given(event, triaged(), config=deep).ask_gives(wanted)
-
-
-def test_recall_matches_by_the_words_that_the_listener_watched_for_too(deep, triaged):
-    event = opened(NEWS)
     watched = replace(event, news=replace(event.news, keywords_hit=("exploit", "bridge")))
     assert given(watched, triaged(), config=deep).asked.keywords == ("exploit", "bridge")
 
 
-def test_recall_says_plainly_what_it_found(deep, triaged):
-    spec = given(opened(NEWS), triaged(), config=deep)
-    entry = MemoryEntry(
-        case_id="c", summary="s", event_type="hack", asset="ETH", confidence=0.6, similarity=0.9, decided_at=START
-    )
+def test_recall_says_plainly_what_it_found_and_leaves_weak_cases_out_where_the_configuration_says_so(deep, triaged):
+    spec, entry = given(opened(NEWS), triaged(), config=deep), builders.memory_entry()
     spec.told(RecallReply(entries=(entry,))).emits(ContextGathered(entries=(entry,), memory="found"))
     spec.told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
     spec.told(DOWN).emits(ContextGathered(entries=(), memory="unavailable"))
-
-
-def test_weak_past_cases_are_left_out_where_the_configuration_says_so(deep, triaged):
-    weak, sound = (
-        MemoryEntry(
-            case_id=c, summary="s", event_type="hack", asset="ETH", confidence=c_of, similarity=0.9, decided_at=START
-        )
-        for c, c_of in (("a", 0.39), ("b", 0.4))
-    )
+    weak, sound = builders.memory_entry("a", confidence=0.39), builders.memory_entry("b", confidence=0.4)
     spec = given(opened(NEWS), triaged(), config=replace(deep, memory_min_confidence=0.4))
     spec.told(RecallReply(entries=(weak, sound))).emits(ContextGathered(entries=(sound,), memory="found"))
     spec.told(RecallReply(entries=(weak,))).emits(ContextGathered(entries=(), memory="no_match"))
 
 
-def test_market_values_are_fetched_only_where_the_plan_names_them(deep, triaged, no_memory, planned, found):
-    spec = given(opened(NEWS), triaged(), no_memory, planned("search:offline", "price_check"), config=deep)
-    assert spec.asked[1] == FetchMarket(kind="price", asset="ETH", as_of=START)
-    value = MarketValue(name="price", value=3000.0, unit="USD", source="x", observed_at=START)
-    assert spec.told(found(*HOUSES), MarketReply(values=(value,))).event.market == (value,)
-
-
-def test_enough_evidence_goes_to_the_critique_and_little_to_expansion(deep, triaged, no_memory, planned, found):
+def test_enough_evidence_goes_to_the_critique_little_to_expansion_and_to_scraping_where_that_is_on(
+    deep, triaged, no_memory, planned, found
+):
     spec = given(opened(NEWS), triaged(), no_memory, planned(), config=deep)
     spec.told(found(*HOUSES[:1])).emits_like(SearchCompleted, route="expand")
     spec.told(found()).emits_like(SearchCompleted, route="critique")
@@ -102,9 +77,6 @@ def test_enough_evidence_goes_to_the_critique_and_little_to_expansion(deep, tria
     given(opened(NEWS), triaged(), no_memory, planned(), config=off).told(found(*HOUSES[:1])).emits_like(
         SearchCompleted, route="critique"
     )
-
-
-def test_pages_are_opened_first_where_scraping_is_on(deep, triaged, no_memory, planned, found):
     on = replace(deep, tool_scrape_enabled=True)
     spec = given(opened(NEWS), triaged(), no_memory, planned(), config=on)
     spec.told(found(*HOUSES[:1])).emits_like(SearchCompleted, route="scrape")
@@ -126,14 +98,6 @@ def test_of_several_providers_that_are_down_the_one_that_is_back_soonest_decides
     for other in (WRONG_KEY, Failure(kind="breaker_open", message="a", retryable=True, retry_after_s=300.0)):
         spec.told(other, soon).fails_with("breaker_open")
     spec.told(WRONG_KEY, WRONG_KEY).emits_like(SearchCompleted)
-
-
-def test_later_rounds_are_judged_together_with_the_earlier_ones(deep, triaged, no_memory, planned, found):
-    first = given(opened(NEWS), triaged(), no_memory, planned(), config=deep).told(found(*HOUSES[:2])).event
-    expanded = KeywordsExpanded(round=1, keywords=("x",), reason="", route="plan")
-    later = given(opened(NEWS), triaged(), no_memory, planned(), first, expanded, planned(round=2), config=deep)
-    event = later.told(found(HOUSES[2])).event
-    assert {r.registrable_domain for r in event.findings.references} == set(HOUSES)
 
 
 def test_pages_that_stay_shut_are_values(deep, triaged, no_memory, planned, searched):
@@ -175,11 +139,7 @@ def at_critique(deep, triaged, no_memory, planned, searched):
     return make
 
 
-def test_a_critique_without_evidence_costs_nothing(at_critique):
-    at_critique(0).emits(EvidenceCritiqued(claims=(), verdict="not_enough_evidence"))
-
-
-def test_a_verdict_must_rest_on_references_that_exist(at_critique):
+def test_a_verdict_must_rest_on_references_that_exist_and_without_any_costs_nothing(at_critique):
     spec = at_critique()
     good = spec.told(critique(read(1), numbers=(1, 9, 1))).event
     assert (
@@ -188,6 +148,7 @@ def test_a_verdict_must_rest_on_references_that_exist(at_critique):
     spec.told(critique(numbers=(9,))).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
     spec.told(critique(claims=[])).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
     spec.told(ModelReply(data={"verdict": "true"})).fails_with("invalid_output")
+    at_critique(0).emits(EvidenceCritiqued(claims=(), verdict="not_enough_evidence"))
 
 
 def test_what_each_page_says_is_kept_with_its_quote(at_critique):
@@ -196,6 +157,8 @@ def test_what_each_page_says_is_kept_with_its_quote(at_critique):
         (1, "supports", TELLINGS[0][:60]), (2, "hedges", TELLINGS[1][:60]),
     ]  # fmt: skip
     assert event.unquoted == ()
+    event = at_critique().told(critique(references=None)).event
+    assert event.stances is None
 
 
 @pytest.mark.security
@@ -208,11 +171,6 @@ def test_slots_are_kept_with_the_stance_that_code_derives_and_an_entry_without_o
     ]  # fmt: skip
 
 
-def test_a_critic_that_read_no_page_leaves_the_word_rules(at_critique):
-    event = at_critique().told(critique(references=None)).event
-    assert event.stances is None
-
-
 def test_above_a_third_of_failed_quotes_the_critic_is_asked_once_more_naming_them(at_critique):
     spec = at_critique(3)
     invented = read(2, quote="Poly Network has confirmed that everything is lost")
@@ -223,6 +181,8 @@ def test_above_a_third_of_failed_quotes_the_critic_is_asked_once_more_naming_the
     assert "do not stand in their references: 2, 3" in "".join(p.text for p in again.parts if isinstance(p, Trusted))
     stubborn = spec.told(first, first).event
     assert stubborn.unquoted == (2, 3)
+    one = critique(read(1), read(2), read(3, quote="nothing of the kind stands there"))
+    assert spec.told(one).event.unquoted == (3,), "one of three is passed by"
     assert spec.told(first, DOWN).event.unquoted == (2, 3), "the first reading is kept where the second is not answered"
 
 
@@ -231,11 +191,6 @@ def given_again(spec, first):
     event = EffectCompleted(step="critique", request_hash=request_hash(call), calls=(call_of(call, first),))
     case = fold(spec.case, event, event_id="e9", at=START)
     return CritiqueEvidence().ask(case)[-1]
-
-
-def test_one_failed_quote_of_three_is_passed_by_and_said(at_critique):
-    event = at_critique(3).told(critique(read(1), read(2), read(3, quote="nothing of the kind stands there"))).event
-    assert event.unquoted == (3,)
 
 
 def test_a_broken_critique_is_asked_for_again_and_not_read_again(deep, triaged, no_memory, planned, searched):
@@ -274,40 +229,17 @@ def is_page(part):
     return isinstance(part, Untrusted) and part.label.startswith("reference")
 
 
-SAMPLE = Path(__file__).resolve().parents[3] / "infra" / "offline" / "sample" / "history.jsonl"
-
-
-def test_false_news_ends_as_no_confident_buy_and_true_news_keeps_its_confidence(deep):
-    signals = []
-    for line in SAMPLE.read_text("utf-8").splitlines():
-        row = json.loads(line)
-        at = datetime.fromisoformat(row["published_at"])
-        event = opened(row["text"], source="history", language=row["lang"], at=at, external_id=row["id"])
-        head = run_event(deep, event)[0].case.head
-        assert isinstance(head, SignalSynthesized), row["id"]
-        signals.append((row["truth"], row["id"], head.signal))
-    assert [i for t, i, s in signals if t == "false" and s.action == "buy" and s.confidence >= 0.6] == []
-    true = [s.confidence for t, _, s in signals if t == "true"]
-    assert sum(c >= 0.4 for c in true) >= 0.8 * len(true)
-    assert any(s.action == "buy" and s.confidence >= 0.75 for t, _, s in signals if t == "true")
-
-
 TODAY = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
 
-def test_a_sample_that_is_told_today_is_judged_as_in_its_time(deep, monkeypatch):
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 4])
+def test_a_sample_that_is_told_today_is_judged_as_in_its_time(deep, monkeypatch, every):
     def signals(at=None):
-        for news in sample_news():
+        for news in list(sample_news())[::every]:
             event = opened(news.text, language=news.language, at=at or news.published_at)
             one = test_purity.run_event(deep, event)[0].case.head.signal
-            yield (
-                one.verdict,
-                one.action,
-                one.confidence,
-                one.supporting_sources,
-                one.independent_sources,
-                tuple(flag for flag in one.risk_flags if flag != "expired"),  # an order of then is no order of today
-            )
+            flags = set(one.risk_flags) - {"expired"}  # an order of then is no order of today
+            yield one.verdict, one.action, one.confidence, one.supporting_sources, one.independent_sources, flags
 
     then = list(signals())
     monkeypatch.setattr(test_purity, "SEARCH", PlayedSearch())

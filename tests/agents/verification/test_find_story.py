@@ -28,6 +28,7 @@ from schemas.events import (
 from schemas.ids import LIVE_RUN, signal_id
 from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS, TELLINGS
+from tests.agents.verification.test_endings import synthesis
 from tests.specification import START, TICK, given, opened
 
 FIRST = "Poly Network exploited, more than $600M moved from three chains"
@@ -78,14 +79,13 @@ def root(telling: Any) -> StoryReport:
 DROPPED = CaseDropped(reason="same_story", detail="an earlier case tells the same event", duplicate_of="first")
 
 
-def test_the_first_report_goes_on_where_the_gate_sent_it(tells: Any, stories: Snapshot) -> None:
+def test_the_first_report_goes_on_where_the_gate_sent_it_and_one_that_was_not_checked_says_so(
+    tells: Any, stories: Snapshot
+) -> None:
     for then in ("deep", "single_pass", "preliminary"):
         spec = given(*tells(TELLINGS[0], "https://www.coindesk.com/poly", then), config=stories)
         spec.ask_gives(FindStory(case_id=spec.case.case_id, hours=48.0))
         spec.told(StoryReply()).emits(StoryChecked(route=then))
-
-
-def test_a_check_that_failed_does_not_stop_the_case_and_its_signal_says_so(tells: Any, stories: Snapshot) -> None:
     events = tells(TELLINGS[0], "https://www.coindesk.com/poly", "preliminary")
     unchecked = StoryChecked(route="preliminary", checked=False)
     given(*events, config=stories).told(Failure(kind="timeout", message="m", retryable=True)).emits(unchecked)
@@ -108,7 +108,7 @@ def told(telling: Any, stories: Snapshot) -> Any:
 AGAIN = "Poly Network exploited, more than $600M was moved out"
 
 
-def test_an_established_owner_corroborates_the_first_ones_claim_and_the_case_ends(
+def test_an_established_owner_corroborates_the_first_ones_claim_also_by_a_title_and_the_case_ends(
     tells: Any, told: Any, root: StoryReport, stories: Snapshot
 ) -> None:
     events = tells(AGAIN, "https://www.coindesk.com/poly")
@@ -119,9 +119,6 @@ def test_an_established_owner_corroborates_the_first_ones_claim_and_the_case_end
     assert [e.url for e in event.evidence] == ["https://www.coindesk.com/poly"]
     assert event.reason.startswith("1 other source reports the same event")
     given(*events, event, config=stories).emits(DROPPED)
-
-
-def test_a_short_title_is_a_report(tells: Any, told: Any, root: StoryReport) -> None:
     assert isinstance(
         told(tells("Poly Network hacked, $600M gone", "https://decrypt.co/poly"), root), StoryCorroborated
     )
@@ -215,24 +212,22 @@ def case(deep: Snapshot, triaged: Any, no_memory: ContextGathered) -> Any:
 
 
 def synthesized(events: Any, deep: Snapshot) -> Any:
-    reply = ModelReply(
-        data={
-            "summary": NEWS, "summary_zh": NEWS, "summary_en": NEWS, "action": "sell", "direction": "short",
-            "strength": "high", "timeframe": "short", "adjustment": 0.0, "reason": "", "risk_flags": [],
-        }
-    )  # fmt: skip
     critique = given(*events, config=deep).told().event
     assert critique.route == "synthesize"
-    return given(*events, critique, config=deep).told(reply).event.signal
+    return (
+        given(*events, critique, config=deep).told(synthesis(adjustment=0.0, timeframe="short", reason="")).event.signal
+    )
 
 
-def test_the_partys_own_word_on_its_own_site_is_confirmed_by_one_source_without_any_search(
+def test_the_partys_own_word_on_its_own_site_is_confirmed_without_any_search_and_a_rumour_is_none(
     case: Any, deep: Snapshot
 ) -> None:
     signal = synthesized(case(), deep)
     assert (signal.verdict, signal.supporting_sources, signal.action) == ("confirmed", 1, "sell")
     (page,) = signal.evidence
     assert (page.url, page.official, page.stance) == (PAGE, True, "supports")
+    signal = synthesized(case(modality="rumoured"), deep)
+    assert (signal.verdict, signal.supporting_sources, signal.action) == ("unconfirmed", 0, "observe")
 
 
 @pytest.mark.security
@@ -256,24 +251,15 @@ def test_nobody_elses_page_is_the_partys_word(case: Any, deep: Snapshot, page: s
     assert (ended.signal.verdict, ended.signal.evidence) == ("unchecked", ())
 
 
-def test_a_party_that_speaks_of_a_rumour_claims_nothing(case: Any, deep: Snapshot) -> None:
-    signal = synthesized(case(modality="rumoured"), deep)
-    assert (signal.verdict, signal.supporting_sources, signal.action) == ("unconfirmed", 0, "observe")
-
-
 def asked(events: Any, deep: Snapshot) -> FindStory:
     return FindStory(case_id=events[0].news.case_id, hours=deep.story_window_hours, again=True)
 
 
 def now(verdict: Any) -> StoryReply:
     """What became of the first report by the time of the critique."""
+    news = opened(NEWS).news
     first = StoryReport(
-        case_id="first",
-        source="s",
-        language="en",
-        text=NEWS,
-        published_at=opened(NEWS).news.published_at,
-        verdict=verdict,
+        case_id="first", source="s", language="en", text=NEWS, published_at=news.published_at, verdict=verdict
     )
     return StoryReply(tellings=(first,))
 
@@ -298,18 +284,13 @@ def test_the_partys_own_page_supersedes_the_earlier_signals_of_its_story(
     assert "对同一事件的报道依据更充分" in given(*events, chinese, config=deep).told().event.reason
 
 
-def test_a_case_that_found_no_more_than_a_likely_earlier_one_leaves_one_signal(
+def test_a_case_that_found_no_more_than_a_likely_earlier_one_leaves_one_signal_unless_it_states_more(
     case: Any, deep: Snapshot, searched: Any
 ) -> None:
     events = case(None, EARLIER, found=searched(references=0))
     critique = given(*events, config=deep).told(now("likely")).event
     assert (critique.route, critique.same_story_as, critique.concerned) == ("same_story", "first", ())
-    given(*events, critique, config=deep).emits(
-        CaseDropped(reason="same_story", detail="an earlier case tells the same event", duplicate_of="first")
-    )
-
-
-def test_one_that_states_more_keeps_its_own_signal_beside_it(case: Any, deep: Snapshot, searched: Any) -> None:
+    given(*events, critique, config=deep).emits(DROPPED)
     events = case(None, replace(EARLIER, same_slots=False), found=searched(references=0))
     critique = given(*events, config=deep).told(now("likely")).event
     assert (critique.route, critique.concerned) == ("synthesize", ())
@@ -321,23 +302,21 @@ def test_where_the_log_does_not_answer_the_verdict_of_the_look_up_counts(case: A
     assert isinstance(critique, EvidenceCritiqued) and [c.of_case for c in critique.concerned] == ["first"]
 
 
-@pytest.mark.parametrize(
-    ("later", "earlier", "own_page", "stays"),
-    [
-        ("confirmed", "likely", False, "later"), ("refuted", "likely", False, "later"),
-        ("likely", "disputed", False, "later"), ("unconfirmed", "unconfirmed", False, "neither"),
-        ("disputed", "unconfirmed", False, "neither"), ("unconfirmed", "disputed", False, "neither"),
-        ("unchecked", "stale", False, "neither"), ("unchecked", "unconfirmed", False, "neither"), ("refuted", "confirmed", False, "neither"),
-        ("likely", "likely", False, "earlier"), ("likely", "likely", True, "later"),
-        ("confirmed", "confirmed", False, "earlier"), ("confirmed", "confirmed", True, "later"),
-        ("unconfirmed", "confirmed", False, "earlier"), ("disputed", "likely", False, "neither"),
-        ("stale", "confirmed", True, "neither"), ("confirmed", "refuted", False, "neither"),
-    ],
-)  # fmt: skip
-def test_of_two_signals_of_one_event_the_better_founded_stays_and_a_doubt_is_not_hidden(
-    later: Any, earlier: Any, own_page: bool, stays: str
-) -> None:
-    assert better_founded(later, earlier, own_page=own_page) == stays
+def test_of_two_signals_of_one_event_the_better_founded_stays_and_a_doubt_is_not_hidden() -> None:
+    expected = {
+        ("confirmed", "likely", False): "later", ("refuted", "likely", False): "later",
+        ("likely", "disputed", False): "later", ("unconfirmed", "unconfirmed", False): "neither",
+        ("disputed", "unconfirmed", False): "neither", ("unconfirmed", "disputed", False): "neither",
+        ("unchecked", "stale", False): "neither", ("unchecked", "unconfirmed", False): "neither", ("refuted", "confirmed", False): "neither",
+        ("likely", "likely", False): "earlier", ("likely", "likely", True): "later",
+        ("confirmed", "confirmed", False): "earlier", ("confirmed", "confirmed", True): "later",
+        ("unconfirmed", "confirmed", False): "earlier", ("disputed", "likely", False): "neither",
+        ("stale", "confirmed", True): "neither", ("confirmed", "refuted", False): "neither",
+    }  # fmt: skip
+    assert {
+        (later, earlier, own_page): better_founded(later, earlier, own_page=own_page)
+        for later, earlier, own_page in expected
+    } == expected
 
 
 @pytest.mark.security

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import msgspec
+import pytest
 
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
@@ -48,6 +49,7 @@ def test_two_runs_of_a_case_ask_and_say_the_same(deep):
     assert isinstance(one.case.head, SignalSynthesized) and one.case.head.path == "deep"
 
 
+@pytest.mark.slow  # in short: the sample log, recorded by another process, is replayed byte for byte
 def test_another_process_asks_for_the_same(deep):
     code = (
         "from agents.prompts import load_prompts; from agents.tables import load_tables;"

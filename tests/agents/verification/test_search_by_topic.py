@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agents.tables import load_tables
 from schemas.effects import Failure, Scrape, Search, SearchReply, request_hash
 from schemas.events import PagesScraped, SearchCompleted, SubTask
-from schemas.evidence import SearchResult
+from tests import builders
 from tests.agents.conftest import NEWS
 from tests.specification import START, given, opened
 
@@ -43,11 +43,16 @@ def asked(spec):
     return [(s.topic, s.include_domains) for s in spec.asked]
 
 
-def test_one_search_is_for_news_and_one_for_the_domains_of_who_may_speak(at_search):
+def test_one_search_is_for_news_and_one_for_the_domains_of_who_may_speak_until_one_is_found(
+    at_search, searched, planned, findings
+):
     (news, official) = at_search().asked
     assert (news.topic, news.include_domains) == ("news", ())
     assert official.topic == "general" and "binance.com" in official.include_domains
     assert {news.as_of, official.as_of} == {START} and news.query == official.query == "Binance PEPE"
+    official = replace(findings(1).references[0], official=True, speaker="Binance")
+    first = replace(searched("expand", 1), findings=replace(findings(1), references=(official,)))
+    assert asked(at_search(first, planned("search:tavily", keywords="PEPE", round=2))) == [("news", ())]
 
 
 def test_three_results_are_enough_and_fewer_ask_for_a_general_search(at_search, hits):
@@ -58,36 +63,23 @@ def test_three_results_are_enough_and_fewer_ask_for_a_general_search(at_search, 
     assert {r.registrable_domain for r in more.findings.references} >= {HOUSES[0], "binance.com"}
 
 
-def test_a_claim_of_nobody_listed_has_no_official_search(at_search, hits):
+def test_a_claim_of_nobody_listed_has_no_official_search_and_a_side_claim_is_one_for_news(at_search, hits):
     nobody = at_search(text="Zorblatt lists its own token", entity="Zorblatt")
     assert asked(nobody) == [("news", ())]
     event = nobody.told(hits(HOUSES[0]), hits()).event
     assert [o.topic for o in event.outcomes] == ["news", "general"]
-
-
-def test_a_side_claim_is_one_search_for_news(at_search):
     side = SubTask(tool="search:tavily", query="PEPE on Kraken", claim="Kraken lists it")
-    asked = at_search(tasks=("search:tavily", side)).asked
-    assert [(s.query, s.topic, bool(s.include_domains)) for s in asked] == [
+    assert [(s.query, s.topic, bool(s.include_domains)) for s in at_search(tasks=("search:tavily", side)).asked] == [
         ("Binance PEPE", "news", False),
         ("Binance PEPE", "general", True),
         ("PEPE on Kraken", "news", False),
     ]
 
 
-def test_once_an_official_page_is_there_none_is_looked_for_again(at_search, searched, planned, findings):
-    official = replace(findings(1).references[0], official=True, speaker="Binance")
-    first = replace(searched("expand", 1), findings=replace(findings(1), references=(official,)))
-    assert asked(at_search(first, planned("search:tavily", keywords="PEPE", round=2))) == [("news", ())]
-
-
-def test_failures_are_not_filled_up_by_a_general_search(at_search, hits):
+def test_failures_are_not_filled_up_by_a_general_search_unless_the_official_pages_say_nothing(at_search, hits):
     at_search().told(DOWN, DOWN).fails_with("unavailable", retryable=True)
     event = at_search().told(WRONG_KEY, WRONG_KEY).event
     assert [o.topic for o in event.outcomes] == ["news", "official"]
-
-
-def test_official_pages_that_say_nothing_are_no_answer_where_the_search_for_news_failed(at_search, hits):
     one = at_search().told(WRONG_KEY, hits(), WRONG_KEY).event
     assert [o.topic for o in one.outcomes] == ["news", "official", "general"]
     from agents.judging import judge_case
@@ -158,18 +150,12 @@ def test_titles_alone_become_references_whose_pages_are_opened(topical, triaged,
     path = (opened(CLAIM), about, no_memory, planned("search:gdelt", keywords="Binance PEPE listing"))
     titles = ("Binance Lists PEPE", "Binance Will List PEPE, Trading Opens Monday", "Weather in Oslo: Rain, Says Met")
     hits = tuple(
-        SearchResult(
-            title=title,
-            url=f"https://house{n}.example/a",
-            domain=f"house{n}.example",
-            snippet=title,
-            score=score,
-            published_at=START - timedelta(hours=1),
-            provider="gdelt",
-            content_complete=False,
+        builders.search_result(
+            f"https://house{n}.example/a", title, title=title, domain=f"house{n}.example", score=score, provider="gdelt",
+            published_at=START - timedelta(hours=1), content_complete=False,
         )
         for n, (title, score) in enumerate(zip(titles, (0.5, 0.73, 0.4), strict=True))
-    )
+    )  # fmt: skip
     spec = given(*path, config=config)
     assert (spec.asked.provider, spec.asked.topic) == ("gdelt", "general")
     event = spec.told(SearchReply(provider="gdelt", query="q", results=hits)).event

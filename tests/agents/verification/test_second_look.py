@@ -26,6 +26,7 @@ from schemas.events import (
 )
 from schemas.ids import LIVE_RUN, signal_id
 from tests.agents.conftest import NEWS, stances
+from tests.agents.verification.test_endings import synthesis
 from tests.specification import START, case_after, given, opened
 
 DUE = START + timedelta(minutes=12)
@@ -58,23 +59,20 @@ def test_it_is_paid_from_the_share_of_its_first_cases_source(look: SecondLookOpe
     assert (stranger.source_group, "forced" in stranger.claim_kinds) == (UNLISTED, False)
 
 
-def test_it_takes_over_draft_and_claim_without_any_call(look: SecondLookOpened, deep: Any, draft: Any) -> None:
+def test_it_takes_over_draft_and_claim_as_of_when_it_was_due_and_memory_leaves_its_first_case_out(
+    look: SecondLookOpened, deep: Any, draft: Any, triaged: Any
+) -> None:
     event = given(look, config=deep).asked
     assert isinstance(event, CaseTriaged)
     assert (event.draft, event.route, event.story, event.preliminary_signal) == (draft, "deep", None, None)
     assert event.gate_reason.endswith("was unconfirmed")
-
-
-def test_it_is_judged_as_of_when_it_was_due_and_memory_leaves_its_first_case_out(
-    look: SecondLookOpened, triaged: Any, deep: Any
-) -> None:
     recall = given(look, triaged(), config=deep).asked
     assert isinstance(recall, Recall)
     assert (recall.as_of, recall.exclude_case) == (DUE, look.of_case)
 
 
-def test_the_plan_is_the_first_ones_search_once_more_and_no_model_is_asked(
-    again: tuple[Any, ...], look: SecondLookOpened, deep: Any
+def test_the_plan_is_the_first_ones_search_once_more_in_one_round_and_no_model_is_asked(
+    again: tuple[Any, ...], look: SecondLookOpened, deep: Any, planned: Any, found: Any
 ) -> None:
     plan = given(*again, config=deep).asked
     assert isinstance(plan, ToolPlanned)
@@ -85,6 +83,8 @@ def test_the_plan_is_the_first_ones_search_once_more_and_no_model_is_asked(
     assert isinstance(built, ToolPlanned) and all("Poly" in task.query for task in built.tasks) and built.tasks
     off = given(*again, config=replace(deep, tool_search_enabled=False)).asked
     assert isinstance(off, ToolPlanned) and off.route == "critique"
+    spec = given(*again, planned(), config=deep)
+    spec.told(found("onchainpost.example")).emits_like(SearchCompleted, route="critique")
 
 
 def test_a_search_that_an_earlier_case_paid_for_does_not_answer_it() -> None:
@@ -132,11 +132,8 @@ def test_a_new_verdict_is_the_next_revision_of_the_first_ones_signal(
     critique = EvidenceCritiqued(claims=(), verdict="supported", stances=stances(1, 2, 3))
     spec = given(*again, planned(), searched(references=3), critique, config=deep)
     assert isinstance(spec.asked, CallModel)
-    said = {
-        "summary": NEWS, "action": "sell", "direction": "short", "strength": "high", "timeframe": "short",
-        "adjustment": 0.0, "reason": "two houses", "risk_flags": [], "summary_zh": "保利", "summary_en": NEWS,
-    }  # fmt: skip
-    end = spec.told(ModelReply(data=said)).event
+    told = {"adjustment": 0.0, "timeframe": "short", "reason": "two houses", "summary_zh": "保利", "summary_en": NEWS}
+    end = spec.told(synthesis(**told)).event
     assert isinstance(end, SignalSynthesized)
     signal = end.signal
     assert signal.verdict in ("confirmed", "likely") and signal.action == "sell"
@@ -144,13 +141,6 @@ def test_a_new_verdict_is_the_next_revision_of_the_first_ones_signal(
     last = signal.adjustments[-1]
     assert (last.rule, last.amount) == ("second_look", 0.0)
     assert last.reason == "looked again 12 min after the first decision, which was unconfirmed"
-
-
-def test_it_searches_one_round_and_asks_no_model_for_keywords(
-    again: tuple[Any, ...], planned: Any, found: Any, deep: Any
-) -> None:
-    spec = given(*again, planned(), config=deep)
-    spec.told(found("onchainpost.example")).emits_like(SearchCompleted, route="critique")
 
 
 def test_one_that_a_person_ends_leaves_no_letter_to_send_again(look: SecondLookOpened, deep: Any) -> None:

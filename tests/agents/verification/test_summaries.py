@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.effects import CallModel, EarlierReply, Failure, ModelReply
-from schemas.events import CaseDegraded, EvidenceCritiqued, ProviderOutcome, StepFailed
+from schemas.events import CaseDegraded, EvidenceCritiqued, StepFailed
 from schemas.evidence import DroppedResult
 from schemas.signals import ACTED_ON, StatedClaim
 from tests.agents.conftest import NEWS, stances
@@ -103,9 +103,7 @@ def test_a_refuted_claim_is_the_summary_of_no_path(ended: Ended, path: str) -> N
 @pytest.mark.parametrize(("kind", "why"), [("auth", "search failed: auth"), ("budget", "budget")])
 def test_a_claim_that_was_not_checked_says_why(ended: Ended, searched, path: str, kind: str, why: str) -> None:
     failure = replace(WRONG_KEY, kind=kind)
-    lost = replace(
-        searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=failure),)
-    )
+    lost = searched("critique", 0, failure)
     signal = ended(path, UNREAD, lost)
     assert signal.summary_en == f"Not checked ({why}): claim that {NEWS}"
     assert signal.summary_zh.startswith("未核查（") and signal.summary_zh.endswith(f"：有消息称 {ZH}")

@@ -23,9 +23,12 @@ def check(event):
     return FindEarlier(text_hash=event.text_hash, case_id=event.news.case_id)
 
 
-def test_the_free_check_is_asked_before_any_paid_call(deep):
+def test_the_free_check_is_asked_before_any_paid_call_and_stops_nothing_where_it_fails_as_a_model_does(deep, judged):
     event = opened(NEWS)
     given(event, config=deep).ask_gives(check(event))
+    told = given(opened(NEWS), config=deep).told(DOWN, judged()).emits_like(CaseTriaged, route="deep")
+    assert "duplicates were not checked (unavailable)" in told.event.gate_reason
+    given(opened(NEWS), config=deep).told(FIRST, DOWN).fails_with("unavailable", retryable=True)
 
 
 def test_a_text_that_another_case_has_is_dropped_without_a_paid_call(deep):
@@ -33,27 +36,15 @@ def test_a_text_that_another_case_has_is_dropped_without_a_paid_call(deep):
     told.emits(CaseDropped(reason="duplicate", detail="another case has the same text", duplicate_of="c-1"))
 
 
-def test_a_failed_check_stops_nothing_and_is_told(deep, judged):
-    told = given(opened(NEWS), config=deep).told(DOWN, judged()).emits_like(CaseTriaged, route="deep")
-    assert "duplicates were not checked (unavailable)" in told.event.gate_reason
-
-
-def test_a_text_without_a_word_is_dropped_without_any_call(deep):
+def test_a_text_without_a_word_is_dropped_without_any_call_and_spam_after_it(deep, judged):
     told = given(opened("。。。!!!"), config=deep).told().emits_like(CaseDropped, reason="empty")
     assert told.event.detail
-
-
-def test_spam_is_dropped(deep, judged):
     given(opened(NEWS), config=deep).told(FIRST, judged(spam=True)).emits_like(CaseDropped, reason="spam")
 
 
 @pytest.mark.parametrize("data", [None, [], {"summary": "x"}, {"summary": NEWS, "event_type": "moon"}])
 def test_a_broken_reply_is_invalid_output(deep, data):
     given(opened(NEWS), config=deep).told(FIRST, ModelReply(data=data)).fails_with("invalid_output", retryable=True)
-
-
-def test_a_failed_model_is_the_failure_of_the_step(deep):
-    given(opened(NEWS), config=deep).told(FIRST, DOWN).fails_with("unavailable", retryable=True)
 
 
 def test_fields_are_clamped_and_flags_of_the_code_cannot_be_forged(deep, judged):
@@ -70,20 +61,18 @@ def test_text_that_steers_the_model_is_flagged_and_still_judged(deep, judged, te
     given(opened(text), config=deep).told(FIRST, judged()).emits_like(CaseTriaged, injection_suspected=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "confidence", "route"),
-    [
-        ("listing", 0.75, "deep"),
-        ("listing", 0.7499, "preliminary"),
-        ("hack", 0.1, "deep"),
-        ("depeg", 0.1, "deep"),
-        ("liquidation", 0.1, "deep"),
-        *[(k, 0.99, "preliminary") for k in sorted(NEVER_DEEP)],
-    ],
-)
-def test_the_gate_follows_type_and_threshold(deep, draft, kind, confidence, route):
-    certain = replace(draft, event_type=kind, confidence=confidence, strength="low")
-    assert gate(certain, PLAIN, 0.0, deep)[0] == route
+def test_the_gate_follows_type_and_threshold(deep, draft):
+    expected = {
+        ("listing", 0.75): "deep",
+        ("listing", 0.7499): "preliminary",
+        **{(kind, 0.1): "deep" for kind in ("hack", "depeg", "liquidation")},
+        **{(kind, 0.99): "preliminary" for kind in NEVER_DEEP},
+    }
+    plain = replace(draft, strength="low")
+    assert {
+        (kind, sure): gate(replace(plain, event_type=kind, confidence=sure), PLAIN, 0.0, deep)[0]
+        for kind, sure in expected
+    } == expected
 
 
 @pytest.mark.security
@@ -99,12 +88,8 @@ def test_an_unlisted_source_forces_nothing_but_goes_deep_for_the_same_reasons_as
 @pytest.mark.security
 def test_triage_forces_the_type_for_sources_that_are_listed_and_in_snapshots_of_before_for_all(deep, judged):
     weak = judged(event_type="hack", confidence=0.1, strength="low")
-    for trusted, marked, route in (
-        ((), False, "preliminary"),
-        (("test",), False, "deep"),
-        ((), True, "deep"),
-        (None, False, "deep"),
-    ):
+    listed, of_before = (("test",), False, "deep"), (None, False, "deep")
+    for trusted, marked, route in (((), False, "preliminary"), ((), True, "deep"), listed, of_before):
         opening = replace(opened(NEWS), authenticated=marked)
         event = given(opening, config=replace(deep, trusted_sources=trusted)).told(FIRST, weak).event
         assert event.route == route, event.gate_reason
@@ -120,12 +105,8 @@ def test_triage_forces_the_type_for_sources_that_are_listed_and_in_snapshots_of_
         ({}, {"attribution": "unnamed"}, "deep", "strength medium with an unnamed source"),
         ({}, {"attribution": "named"}, "preliminary", "confidence 0.40 is below 0.75"),
         ({}, {}, "preliminary", "confidence 0.40 is below 0.75"),
-        (
-            {"strength": "low", "action": "buy"},
-            {"modality": "rumoured", "attribution": "unnamed"},
-            "preliminary",
-            "low",
-        ),
+        ({"strength": "low"}, {"modality": "rumoured", "attribution": "unnamed"}, "preliminary", "low"),
+        ({"strength": "low", "action": "buy"}, {"modality": "rumoured"}, "preliminary", "low"),
         ({"event_type": "macro", "action": "buy"}, {"modality": "rumoured"}, "preliminary", "macro is never"),
     ],
 )
@@ -152,11 +133,11 @@ def test_a_denial_and_a_correction_go_deep_whatever_the_type(deep, draft, kind, 
 
 
 def test_cases_outside_the_rollout_or_with_the_deep_path_off_take_the_single_pass(deep, draft):
-    tenth = replace(deep, phase1_rollout_percentage=0.1)
+    tenth, none = (replace(deep, phase1_rollout_percentage=share) for share in (0.1, 0.0))
+    off = replace(deep, deep_analysis_tools_enabled=False)
     assert gate(draft, PLAIN, 0.0999, tenth)[0] == "deep"
-    assert gate(draft, PLAIN, 0.1, tenth)[0] == "single_pass"
-    assert gate(draft, PLAIN, 0.0, replace(deep, deep_analysis_tools_enabled=False))[0] == "single_pass"
-    assert gate(draft, PLAIN, 0.0, replace(deep, phase1_rollout_percentage=0.0))[0] == "single_pass"
+    for bucket, config in ((0.1, tenth), (0.0, off), (0.0, none)):
+        assert gate(draft, PLAIN, bucket, config)[0] == "single_pass"
 
 
 def test_the_event_says_what_the_news_claims_and_the_draft_is_about_its_asset(deep, judged):

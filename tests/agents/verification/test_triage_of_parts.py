@@ -113,10 +113,13 @@ def test_what_the_model_does_not_read_as_several_listings_opens_nothing(five, li
     assert len(wants(opened(TEXT), listing(**changes), five)) == 2
 
 
-def test_a_case_of_an_older_configuration_is_one_claim_as_it_was(deep, listing):
+def test_an_older_configuration_makes_one_claim_and_what_is_left_out_is_in_the_first_case(deep, listing, five):
     assert len(wants(opened(TEXT), listing(), deep)) == 2
     told = given(opened(TEXT), config=deep).told(FIRST, listing()).event
     assert (told.part, told.draft.asset) == (None, "ZK")
+    told = all_triaged(opened(TEXT), listing(), replace(five, claims_per_message=2))
+    assert [t.draft.asset for t in told] == ["ZK", "PEPE"]
+    assert told[0].part.left_out == FIVE[2:]
 
 
 def test_a_claim_that_cannot_be_opened_is_a_failure_of_the_step(five, listing):
@@ -136,9 +139,3 @@ def test_a_summary_of_another_asset_is_not_that_of_a_claim(five, listing):
     )
     assert {t.draft.summary for t in told} == {"Binance lists five coins"}
     assert [t.draft.summary_en for t in told] == [""] * 5
-
-
-def test_what_is_left_out_is_in_the_first_case(five, listing):
-    told = all_triaged(opened(TEXT), listing(), replace(five, claims_per_message=2))
-    assert [t.draft.asset for t in told] == ["ZK", "PEPE"]
-    assert told[0].part.left_out == FIVE[2:]
