@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,6 +31,8 @@ _REPEATABLE = re.compile(
 _COPY = re.compile(r"INSERT INTO (\w+) \([^)]*\) SELECT ", re.IGNORECASE)
 _REPLACING = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) .*ENGINE = ReplacingMergeTree", re.IGNORECASE)
 """A copy into such a table may run twice, also after an interruption, because readers see one row per key."""
+_VIEW = re.compile(r"CREATE\s+OR\s+REPLACE\s+VIEW\s+(\w+)", re.IGNORECASE)
+_COLUMNS = re.compile(r"ALTER\s+TABLE\s+(\w+)\s+(?=(?:ADD|COMMENT|MODIFY)\s+COLUMN\s)", re.IGNORECASE)
 _LEDGER = """CREATE TABLE IF NOT EXISTS migrations
 (
     number     UInt16,
@@ -103,8 +106,9 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
     applied = {number: (name, checksum) for number, name, checksum in await _applied(client)}
     _refuse_changes(migrations, applied, client.database)
     new = tuple(m for m in migrations if m.number not in applied)
-    for migration in new:
-        for statement in migration.statements:
+    batch = [m.statements for m in new]
+    for migration, statements in zip(new, batch if applied else shorten(batch), strict=True):
+        for statement in statements:
             await client.define(statement)
         await client.insert(
             "migrations",
@@ -114,6 +118,41 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
     if directory == DIRECTORY:
         await describe(client)
     return tuple(m.name for m in new)
+
+
+def shorten(batch: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return fewer statements that make the same schema in a new database, by migration.
+
+    Omitted are views that a later statement replaces before any other statement names them. Successive statements that
+    add, comment or modify columns of one table are joined.
+    """
+    shortened: list[list[str]] = []
+    replaced: set[str] = set()
+    for statements in reversed(batch):
+        kept: list[str] = []
+        for statement in reversed(statements):
+            view = _VIEW.match(statement)
+            if view and view.group(1) in replaced:
+                continue
+            replaced.difference_update(re.findall(r"\w+", statement))
+            if view:
+                replaced.add(view.group(1))
+            kept.append(statement)
+        shortened.append(_joined(kept[::-1]))
+    return shortened[::-1]
+
+
+def _joined(statements: Sequence[str]) -> list[str]:
+    joined: list[str] = []
+    table = None
+    for statement in statements:
+        match = _COLUMNS.match(statement)
+        if match and match.group(1) == table:
+            joined[-1] += f"\n, {statement[match.end() :]}"
+        else:
+            joined.append(statement)
+        table = match.group(1) if match else None
+    return joined
 
 
 async def _create_database(client: ClickHouse) -> None:

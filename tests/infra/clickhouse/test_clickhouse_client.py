@@ -8,7 +8,6 @@ import socket
 import pytest
 
 from infra.clickhouse.client import Address, ClickHouse, connect, parse_url
-from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
 
@@ -70,31 +69,6 @@ async def test_a_server_that_is_away_is_a_transient_error_at_once() -> None:
         async with asyncio.timeout(30), connect(address, database="newsproof") as client:
             with pytest.raises(TransientError, match="does not respond: check that it runs"):
                 await client.query("SELECT 1")
-
-
-async def test_a_wrong_password_is_permanent_and_names_the_setting(tmp_path_factory: pytest.TempPathFactory) -> None:
-    users = (EngineUser("default", password="right"),)
-    async with EmbeddedClickHouse(tmp_path_factory.mktemp("ch"), users=users, memory_bytes=1024**3) as server:
-        address = Address(host=server.host, port=server.port, password="hunter2")
-        async with connect(address, database="default") as client:
-            with pytest.raises(PermanentError, match="CLICKHOUSE_URL") as caught:
-                await client.query("SELECT 1")
-    assert caught.value.kind == "auth"
-    assert "hunter2" not in str(caught.value)
-
-
-async def test_one_client_goes_on_when_the_server_comes_back(tmp_path_factory: pytest.TempPathFactory) -> None:
-    server = EmbeddedClickHouse(tmp_path_factory.mktemp("ch"), memory_bytes=1024**3)
-    await server.start()
-    port = server.port
-    async with connect(Address(host=server.host, port=port), database="default") as client:
-        await client.query("SELECT 1")
-        await server.stop()
-        with pytest.raises(TransientError):
-            await client.query("SELECT 1")
-        again = EmbeddedClickHouse(server.data_dir, port=port, memory_bytes=1024**3)
-        async with again:
-            assert (await client.query("SELECT 1")).rows == [(1,)]
 
 
 async def test_statements_of_one_client_run_side_by_side(empty: ClickHouse) -> None:

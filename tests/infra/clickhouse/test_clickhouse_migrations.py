@@ -9,7 +9,8 @@ import pytest
 
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.migrate import load_migrations, migrate
+from infra.clickhouse.descriptions import describe
+from infra.clickhouse.migrate import load_migrations, migrate, shorten
 from schemas.errors import ConfigError
 
 TABLE = "CREATE TABLE IF NOT EXISTS t (n UInt8) ENGINE = MergeTree ORDER BY n;\n"
@@ -61,6 +62,61 @@ def test_a_migration_that_could_do_harm_is_refused_before_it_runs(
 ) -> None:
     with pytest.raises(ConfigError, match=says):
         load_migrations(files(tmp_path, **{name: text}))
+
+
+OLD, NEW = (f"CREATE OR REPLACE VIEW v AS SELECT {n}" for n in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("batch", "shortened"),
+    [
+        ([[OLD], ["DROP TABLE IF EXISTS t", NEW]], [[], ["DROP TABLE IF EXISTS t", NEW]]),
+        ([[OLD, "CREATE OR REPLACE VIEW w AS SELECT * FROM v"], [NEW]], None),
+        ([[OLD], ["DROP VIEW IF EXISTS v"], [NEW]], None),
+        ([[OLD, "CREATE OR REPLACE VIEW v AS SELECT * FROM v", NEW]], [[NEW]]),
+        (
+            [
+                [
+                    "ALTER TABLE t ADD COLUMN a Int8",
+                    "ALTER TABLE t COMMENT COLUMN a 'x'",
+                    "ALTER TABLE u ADD COLUMN a Int8",
+                ]
+            ],
+            [["ALTER TABLE t ADD COLUMN a Int8\n, COMMENT COLUMN a 'x'", "ALTER TABLE u ADD COLUMN a Int8"]],
+        ),
+        ([["ALTER TABLE t ADD COLUMN a Int8", "DROP TABLE u", "ALTER TABLE t ADD COLUMN b Int8"]], None),
+        ([["ALTER TABLE t ADD COLUMN a Int8"], ["ALTER TABLE t ADD COLUMN b Int8"]], None),
+    ],
+)
+def test_only_what_nothing_reads_is_left_out_of_a_new_database(
+    batch: list[list[str]], shortened: list[list[str]] | None
+) -> None:
+    assert shorten(batch) == (shortened or batch)
+
+
+async def schema(client: ClickHouse) -> dict[str, list[tuple[str, ...]]]:
+    tables = "SELECT name, replaceAll(create_table_query, currentDatabase(), 'here') FROM system.tables"
+    columns = "SELECT table, name, type, default_kind, default_expression, comment FROM system.columns"
+    ours = "WHERE database = currentDatabase() AND {0} != 'migrations' ORDER BY {0}"
+    return {
+        "tables": (await client.query(f"{tables} {ours.format('name')}")).rows,
+        "columns": (await client.query(f"{columns} {ours.format('table')}, position")).rows,
+    }
+
+
+@pytest.mark.slow
+async def test_a_new_database_has_the_schema_that_the_migrations_make_one_statement_after_the_other(
+    clickhouse: ClickHouse, empty: ClickHouse
+) -> None:
+    async with connect(empty.address, database="default") as outside:
+        await outside.define(f"CREATE DATABASE {empty.database}")
+    batch = [migration.statements for migration in load_migrations()]
+    assert sum(map(len, shorten(batch))) < 0.7 * sum(map(len, batch))
+    for statements in batch:
+        for statement in statements:
+            await empty.define(statement)
+    await describe(empty)
+    assert await schema(clickhouse) == await schema(empty)
 
 
 @pytest.mark.slow

@@ -13,8 +13,10 @@ import httpx
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
 
+from infra.clickhouse.client import Address, connect
 from infra.embedded.clickhouse.access import DENIED_FUNCTIONS, SYSTEM_TABLES
 from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
+from schemas.errors import PermanentError
 from tests.infra.embedded.analyst_statements import (
     ATTACKS,
     BY_IDENTIFIER,
@@ -223,7 +225,7 @@ async def test_reports_of_analysts_do_not_keep_the_pipeline_waiting(
     await asyncio.gather(*reports, return_exceptions=True)
 
 
-@pytest.mark.parametrize(("password", "user"), [("wrong", "analyst"), ("only reads", "default"), ("", "newsproof")])
+@pytest.mark.parametrize(("password", "user"), [("hunter2", "analyst"), ("only reads", "default"), ("", "newsproof")])
 async def test_a_wrong_password_or_an_absent_user_is_refused(
     server: EmbeddedClickHouse, password: str, user: str
 ) -> None:
@@ -235,6 +237,13 @@ async def test_a_wrong_password_or_an_absent_user_is_refused(
         ):
             reply = await http.post("/", content="SELECT 1", **how)
             assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (403, "516")
+    async with connect(
+        Address(host=server.host, port=server.port, username=user, password=password), database="default"
+    ) as client:
+        with pytest.raises(PermanentError, match="CLICKHOUSE_URL") as caught:
+            await client.query("SELECT 1")
+    assert caught.value.kind == "auth"
+    assert not password or password not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -19,7 +19,10 @@ import pytest
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import DatabaseError
 
+from infra.clickhouse.client import Address, connect
+from infra.embedded.child import free_ports
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from schemas.errors import TransientError
 from tests.small_disk import fill, small_disk
 
 __all__ = ["small_disk"]
@@ -309,18 +312,18 @@ async def test_a_query_ends_when_its_client_leaves(http: httpx.AsyncClient) -> N
         await until_running("0\n")
 
 
-async def test_what_was_acknowledged_survives_a_sigkill(tmp_path: Path) -> None:
-    engine = EmbeddedClickHouse(tmp_path, memory_bytes=1024**3)
-    async with engine:
-        with connected(engine) as client:
-            client.command(f"CREATE TABLE kept (n UInt64) {DEDUP}")
-            client.insert("kept", [[1], [2]], settings={"insert_deduplication_token": "t"})
+async def test_what_was_acknowledged_survives_a_sigkill_and_a_client_goes_on(tmp_path: Path) -> None:
+    engine = EmbeddedClickHouse(tmp_path, port=free_ports(1)[0], memory_bytes=1024**3)
+    async with engine, connect(Address(host=engine.host, port=engine.port), database="default") as client:
+        await client.command(f"CREATE TABLE kept (n UInt64) {DEDUP}")
+        await client.insert("kept", ["n"], [[1], [2]], token="t")
         first = engine.pid
         engine.kill()
         assert not psutil.pid_exists(first)
+        with pytest.raises(TransientError):
+            await client.query("SELECT 1")
         await engine.start()
-        with connected(engine) as client:
-            client.insert("kept", [[1], [2]], settings={"insert_deduplication_token": "t"})
-            assert client.command("SELECT count() FROM kept") == 2
+        await client.insert("kept", ["n"], [[1], [2]], token="t")
+        assert (await client.query("SELECT count() FROM kept")).rows == [(2,)]
         last = engine.pid
     assert not psutil.pid_exists(last)

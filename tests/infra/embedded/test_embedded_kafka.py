@@ -77,9 +77,11 @@ async def test_an_acknowledged_record_survives_sigkill_and_the_broker_returns_on
     await create_topic(kafka, "killed")
     await append(kafka, "killed", b"acknowledged")
     bootstrap = kafka.bootstrap
+    assert running_bootstrap(kafka.data_dir) == bootstrap
     os.kill(kafka.pid, signal.SIGKILL)
     before = time.monotonic()
     kafka.kill()
+    assert running_bootstrap(kafka.data_dir) is None
     await kafka.start()
     seconds = time.monotonic() - before
     with capsys.disabled():
@@ -116,9 +118,8 @@ async def test_a_second_start_on_the_directory_is_refused_and_names_the_owner(
 async def test_the_address_of_a_running_broker_is_found_through_its_directory(
     kafka: EmbeddedKafka,
 ) -> None:
+    """And that of one that ended is not: see the test of SIGKILL, which starts it again."""
     assert running_bootstrap(kafka.data_dir) == kafka.bootstrap
-    await kafka.stop()
-    assert running_bootstrap(kafka.data_dir) is None
 
 
 async def test_a_port_in_use_is_refused_before_anything_starts(kafka: EmbeddedKafka, tmp_path: Path) -> None:

@@ -152,6 +152,7 @@ async def test_the_password_stays_over_restarts_and_each_directory_has_its_own(
     async with server:
         first = server.address.password
         assert running_bootstrap(server.data_dir) == server.bootstrap
+    assert running_bootstrap(server.data_dir) is None
     (server.data_dir / "password").chmod(0o644)
     async with EmbeddedKafka(tmp_path / "kafka") as again:
         assert again.address.password == first != kafka.address.password
