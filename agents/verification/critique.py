@@ -63,9 +63,8 @@ class CritiqueEvidence:
             return settle_rivals(case, _UNREAD, judge_case(case), replies)
         earlier = candidates_of(case, replies)
         first = critique_call(case, earlier)
-        again = second_critique_call(case, earlier, first, replies)
-        better = replies.of(again) if again is not None else None
         # If the second call failed, the first reply counts, with its failed quotes.
+        better = replies.of(again) if (again := second_critique_call(case, earlier, first, replies)) else None
         reply = better if isinstance(better, ModelReply) else replies.of(first)
         critic, stances = critique_in(case, reply)
         numbers = {r.reference_number for r in references_so_far(case)}
@@ -80,9 +79,8 @@ class CritiqueEvidence:
         judged = judge_case(case, critique=critique)
         if (end := same_verdict(case, judged.judgement)) is not None:
             return end
-        concerned = choose_concerned(
-            case, earlier, critic.concerned if is_believed(judged) else (), _supporting(judged)
-        )
+        chosen = critic.concerned if is_believed(judged) else ()
+        concerned = choose_concerned(case, earlier, chosen, _supporting(judged))
         critique = msgspec.structs.replace(critique, unquoted=unquoted_in(judged.pages), concerned=concerned)
         return settle_rivals(case, critique, judged, replies)
 
