@@ -75,14 +75,14 @@ async def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_tha
         assert done.returncode in (exits.OK, exits.GATE_CLOSED), done.stderr[-2000:]
         return done.returncode, done.stdout
 
-    await command("gate-example", "gate", module="lab")
+    await command("gate-example", "gate", "--cases", "200", module="lab")
     log = ("backtest", "run", "--file", "gate/log.jsonl.gz", "--json")
     async with ScriptedServer() as models:
         env |= {"NEWSPROOF_MODE": "simulated", "SCRIPTED_MODEL_URL": models.url}
         candidates = {name: ("--prompt", f"critique=gate/{name}.md") for name in ("improved", "worsened")}
         runs = {"as-it-was": (), **candidates}
         for _, said in await asyncio.gather(*(command(*log, *of, "--run-id", run) for run, of in runs.items())):
-            assert json.loads(said.splitlines()[-1])["replayed"] == 400
+            assert json.loads(said.splitlines()[-1])["replayed"] == 200
     prices, _ = await asyncio.gather(
         command("outcomes", "import", "gate/prices.csv"), command("labels", "import", "gate/labels.csv")
     )
