@@ -68,7 +68,7 @@ def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_that_conf
     kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path, topics: Topics
 ) -> None:
     env = {
-        **kafka.address.as_environment(), **new_database(clickhouse_engine, nothing),
+        **kafka.address.as_environment(), **new_database(clickhouse_engine),
         "NEWSPROOF_TOPIC_PREFIX": topics.prefix, "NEWSPROOF_DATA_DIR": str(tmp_path / "data"),
     }  # fmt: skip
 
@@ -102,7 +102,3 @@ async def judge_all(directory: Path, env: dict[str, str]) -> None:
         ]
         for done in await asyncio.gather(*runs):
             assert json.loads(done.stdout.splitlines()[-1])["replayed"] == 200, done.stderr[-2000:]
-
-
-async def nothing(_: object) -> None:
-    """A new database stays empty."""
