@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, settings
 
 from infra import late_log, redaction
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics, topic_specs
@@ -27,6 +26,7 @@ from infra.origin import is_entry
 from infra.settings import Settings
 from newsproof.app import terminal
 from schemas.topics import Topics
+from tests.evaluation.stored import copy_schema
 from tests.logging_state import preserve_logging
 
 if TYPE_CHECKING:
@@ -185,15 +185,9 @@ WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND total_rows >
 
 @pytest.fixture(scope="session")
 def migrated(clickhouse_engine: EmbeddedClickHouse) -> Address:
-    """Where the database ``DATABASE`` with the newest schema is: one for all tests, for a new one takes seconds."""
-    at = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
-
-    async def made() -> None:
-        async with connect(at, database=DATABASE) as client:
-            await migrate(client)
-
-    asyncio.run(made())
-    return at
+    """Where the database ``DATABASE`` with the newest schema is: one for all tests of this process."""
+    asyncio.run(copy_schema(clickhouse_engine, DATABASE))
+    return Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
 
 
 @pytest.fixture

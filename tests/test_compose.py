@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from aiokafka.errors import KafkaError
 from infra.embedded.child import free_ports
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.embedded.kafka.settings import PROPERTIES
-from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings, load_settings
 from newsproof.app.composition import snapshot_of
 from newsproof.app.processes.targets import FOLDER
@@ -31,6 +31,7 @@ from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 from tests.infra.kafka.secured_kafka import make_certificates
+from tests.newsproof.command import on_log
 
 yaml = pytest.importorskip("yaml", reason="PyYAML reads docker-compose.yml; it is part of requirements-dev.lock")
 
@@ -394,21 +395,13 @@ def outer_listener(outside: dict[str, Any], port: int, keys: Path) -> str:
 # The health check, against a real broker
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaAddress]:
-    server = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
-    asyncio.run(server.start())
-    yield server.address
-    asyncio.run(server.stop())
-
-
-async def healthy(service: str, broker: KafkaAddress) -> tuple[int, str]:
+async def healthy(service: str, address: KafkaAddress, topics: Topics) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
         str(DOCKER / "healthy.py"),
         service,
-        env={"PYTHONPATH": str(PROJECT), **broker.as_environment(), "WORKER_SLOT": "7"},
+        env={"PYTHONPATH": str(PROJECT), **on_log(address, topics), "WORKER_SLOT": "7"},
         cwd=DOCKER,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -417,30 +410,25 @@ async def healthy(service: str, broker: KafkaAddress) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: KafkaAddress) -> None:
-    topics = Topics()
-    await ensure_topics(broker, topics, partitions=1, replication=1)
-    async with member_of(topics, broker, slot="70"):
-        status, said = await healthy("worker", broker)
-        assert (status, said.startswith("unhealthy: newsproof.worker-7 is no member")) == (1, True), said
-    async with member_of(topics, broker, slot="7"):
-        assert await healthy("worker", broker) == (0, "")
+async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group_and_a_sink_once_its_tables_are_there(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    async with member_of(made_topics, address, slot="70"):
+        status, said = await healthy("worker", address, made_topics)
+        assert (status, said.startswith(f"unhealthy: {made_topics.group('worker')}-7 is no member")) == (1, True), said
+    async with member_of(made_topics, address, slot="7"):
+        assert await healthy("worker", address, made_topics) == (0, "")
+    status, said = await healthy("sink", address, made_topics)
+    assert (status, "CLICKHOUSE_URL" in said) == (1, True)
 
 
 @asynccontextmanager
-async def member_of(topics: Topics, broker: KafkaAddress, *, slot: str) -> AsyncIterator[None]:
+async def member_of(topics: Topics, address: KafkaAddress, *, slot: str) -> AsyncIterator[None]:
     """A static member of the workers' group, as the worker of this slot is one."""
     group = topics.group("worker")
-    member = AIOKafkaConsumer(topics.news, **broker.client_args(), group_id=group, group_instance_id=f"{group}-{slot}")
+    member = AIOKafkaConsumer(topics.news, **address.client_args(), group_id=group, group_instance_id=f"{group}-{slot}")
     await member.start()
     try:
         yield
     finally:
         await member.stop()
-
-
-@pytest.mark.slow
-async def test_a_sink_without_its_tables_is_not_healthy(broker: KafkaAddress) -> None:
-    await ensure_topics(broker, Topics(), partitions=1, replication=1)
-    status, said = await healthy("sink", broker)
-    assert (status, "CLICKHOUSE_URL" in said) == (1, True)

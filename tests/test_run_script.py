@@ -52,14 +52,29 @@ def run(checkout: Path, *arguments: str, cwd: Path = Path("/"), **more: str) -> 
     )
 
 
+def without_pythons(folder: Path, **fakes: str) -> str:
+    """A PATH with the few tools that the script uses and, for Pythons, only the given shell scripts."""
+    folder.mkdir()
+    for tool in ("sh", "dirname", "mkdir", "rm", "cat", "sleep", "awk"):
+        found = shutil.which(tool)
+        assert found is not None
+        (folder / tool).symlink_to(found)
+    for name, script in fakes.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout, its path with a space, whose environment two concurrent first runs have made."""
-    folder = make_checkout(tmp_path_factory.mktemp("with a space") / "check out")
+    """A checkout, its path with a space, whose environment two concurrent first runs have made, past a broken Python."""
+    parent = tmp_path_factory.mktemp("with a space")
+    folder = make_checkout(parent / "check out")
+    path = without_pythons(parent / "bin", **{"python3.13": "exit 127", "python3": f'exec "{sys.executable}" "$@"'})
     first_runs = [
         subprocess.Popen(
             [str(folder / "run"), "demo"],
-            env=clean_environment(),
+            env=clean_environment(PATH=path, NEWSPROOF_PYTHON=""),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -104,6 +119,7 @@ def test_a_changed_lock_file_is_installed_anew(checkout: Path) -> None:
     assert run(checkout, "demo").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_failed_installation_starts_nothing_and_is_tried_again(checkout: Path) -> None:
     lock = checkout / "requirements.lock"
     before = lock.read_text()
@@ -162,6 +178,7 @@ def test_the_word_test_gives_pytest_the_quick_set_all_tests_or_what_was_asked_fo
     assert done.stdout.splitlines() == [str(checkout), *pytest_gets]
 
 
+@pytest.mark.slow
 def test_the_quick_set_kills_a_process_and_starts_another() -> None:
     [chosen] = re.findall(r"-m '(.+)' ;;", (CHECKOUT / "run").read_text())
     kills = "tests/streams/sink/test_sink_kills.py"
@@ -171,19 +188,6 @@ def test_the_quick_set_kills_a_process_and_starts_another() -> None:
     )  # fmt: skip
     held = [line for line in done.stdout.splitlines() if line.startswith(kills)]
     assert held == [f"{kills}::test_after_kills_at_a_boundary_every_event_is_in_the_tables_once[sink:inserted-2]"]
-
-
-def without_pythons(folder: Path, **fakes: str) -> str:
-    """A PATH with the few tools that the script uses and, for Pythons, only the given shell scripts."""
-    folder.mkdir()
-    for tool in ("sh", "dirname", "mkdir", "rm", "cat", "sleep"):
-        found = shutil.which(tool)
-        assert found is not None
-        (folder / tool).symlink_to(found)
-    for name, script in fakes.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-    return str(folder)
 
 
 def test_without_a_python_it_says_what_to_install(tmp_path: Path) -> None:
@@ -196,19 +200,14 @@ def test_without_a_python_it_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "checkout" / ".venv.lock").exists()
 
 
-def test_without_the_venv_module_it_says_what_to_install(tmp_path: Path) -> None:
-    path = without_pythons(tmp_path / "bin", python3='case "$2" in *ensurepip*) exit 1;; esac')
-    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")
+@pytest.mark.parametrize(("named", "python"), [("", "python3"), ("my-python", "my-python")])
+def test_without_the_venv_module_it_says_what_to_install(tmp_path: Path, named: str, python: str) -> None:
+    without_venv = 'case "$2" in *ensurepip*) exit 1;; esac'
+    path = without_pythons(tmp_path / "bin", **dict.fromkeys(("python3", "my-python"), without_venv))
+    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON=named)
     assert done.returncode == 1
-    assert "lacks its venv module" in done.stderr
+    assert f"{python} lacks its venv module" in done.stderr
     assert "apt install python3-venv" in done.stderr
-
-
-@pytest.mark.slow
-def test_the_first_working_python_is_taken_past_broken_ones(tmp_path: Path) -> None:
-    path = without_pythons(tmp_path / "bin", **{"python3.13": "exit 127", "python3": f'exec "{sys.executable}" "$@"'})
-    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(shutil.which("dash") is None, reason="dash is not installed here")
@@ -231,6 +230,7 @@ def test_the_development_set_holds_the_runtime_set() -> None:
     assert runtime <= development
 
 
+@pytest.mark.slow
 def test_an_installation_says_nothing_when_all_is_well() -> None:
     # What ./run gives pip, on packages that are there already, so that no index is asked. pip must not resolve anew what
     # uv resolved: pip 23 does not find an extra that a package spells "html-clean" and another asks for as "html_clean".
@@ -257,13 +257,13 @@ def test_what_has_no_wheel_is_built_by_the_setuptools_of_the_lock_and_by_nothing
             assert re.fullmatch(r"setuptools==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", told.stdout), file
 
 
+@pytest.mark.slow
 def test_what_the_locks_list_needs_nothing_that_they_do_not_list() -> None:
     # Nothing else sees to it: pip installs the lists as they are.
     done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
 def test_every_direct_dependency_is_locked_at_its_version() -> None:
     import tomllib
 

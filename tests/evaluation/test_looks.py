@@ -22,6 +22,7 @@ from newsproof.app import exits
 from newsproof.cli.main import app
 from schemas.topics import Topics
 from tests.evaluation.runs.run_samples import prompt
+from tests.evaluation.stored import new_database
 
 BEFORE, AFTER = datetime(2026, 3, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC)
 """Before and after every look of a test."""
@@ -109,8 +110,7 @@ def test_runs_of_the_command_are_listed_with_what_they_may_claim(
 ) -> None:  # fmt: skip
     env = {
         **kafka.address.as_environment(),
-        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
-        "CLICKHOUSE_DATABASE": topics.prefix.replace("-", "_").replace(".", "_") + "trial",
+        **new_database(clickhouse_engine),
         "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
         "NEWSPROOF_MODE": "offline",
         "NEWSPROOF_DATA_DIR": str(tmp_path),

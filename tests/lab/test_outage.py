@@ -1,4 +1,4 @@
-"""A provider is away for ten simulated minutes: signals go on and say so, nobody is stormed, and it ends by itself.
+"""A provider is away for six simulated minutes: signals go on and say so, nobody is stormed, and it ends by itself.
 
 The clock is simulated and jumps over every wait, so the figures are the same in every run on every machine.
 """
@@ -14,7 +14,7 @@ from lab.outage.run import Trouble
 from schemas.errors import FailureKind
 from tests.virtual_time import run_virtually, virtual_s
 
-BEFORE, AWAY, AFTER, PER_MINUTE = 2, 10, 3, 4
+BEFORE, AWAY, AFTER, PER_MINUTE = 2, 6, 3, 4
 PROBES_A_MINUTE = 3
 """An open breaker lets one probe through every 30 to 36 s once it has failed often enough; a minute may hold three edges."""
 
@@ -29,10 +29,10 @@ def run(trouble: Trouble, *, fallback: bool = False, kind: FailureKind = "unavai
 @pytest.mark.slow
 def test_a_quota_of_the_day_holds_news_back_and_spends_none_of_it() -> None:
     report = outage(
-        "light", kind="rate_limit", says_until=True, before_min=2, away_min=60, after_min=20, news_per_min=4
+        "light", kind="rate_limit", says_until=True, before_min=2, away_min=30, after_min=10, news_per_min=4
     )
     assert sum(m.failed for m in report.minutes) <= 3, "those that were open when the quota ended"
-    assert sum(m.asked for m in report.minutes[5:60]) <= 3, "nobody asks before its end"
+    assert sum(m.asked for m in report.minutes[5:30]) <= 3, "nobody asks before its end"
     assert_it_ends_by_itself(report)
 
 

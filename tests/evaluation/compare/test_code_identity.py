@@ -89,6 +89,7 @@ async def test_a_snapshot_that_is_not_there_makes_the_recordings_code_unknown() 
     assert "unrecorded code" in code_change_note(found)
 
 
+@pytest.mark.slow
 async def test_every_function_that_a_step_sends_is_among_its_declarations() -> None:
     sent: set[tuple[str, str]] = set()
     for plan in (RunPlan(run_id="x"), RunPlan(run_id="y", prompts={n: prompt(n) for n in load_prompts()})):

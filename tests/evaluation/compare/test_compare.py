@@ -549,12 +549,6 @@ def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
     assert "one bad block would reverse it" in found.verdict
 
 
-def test_repeats_have_the_verdict_of_the_majority() -> None:
-    said = [case("a", repeat=n, verdict=word) for n, word in enumerate(("likely", "refuted", "refuted"))]
-    found = compare(run("A", [*said, case("b")]), run("B", [case("a", verdict="refuted"), case("b")]))
-    assert found.verdict_flips == ()
-
-
 def test_cost_and_latency_are_of_executed_calls_alone_and_only_where_they_are_alike() -> None:
     a = [case(n, **called("0.001", 100.0)) for n in EIGHT]
     b = [case(n, **called("0.003", 250.0)) for n in "abcdef"] + [case("g", **called("0.1", 9.0, calls=2)), case("h")]

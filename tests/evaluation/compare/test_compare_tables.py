@@ -17,7 +17,6 @@ from evaluation.compare.compare_runs import describe_sample_power
 from evaluation.compare.comparison import compare as compared
 from evaluation.compare.inputs import HOW, read_returns, read_run_rows, read_truths
 from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
@@ -70,7 +69,6 @@ async def two_runs(tables: ClickHouse) -> None:
 
     Runs good and short have eight of them; short sells the six that rose and buys what fell, good the other way round.
     """
-    await migrate(tables)
     rows = []
     for run_id, confidence in (("v3", 0.6), ("v4", 0.8)):
         for n, name in enumerate(NAMES):

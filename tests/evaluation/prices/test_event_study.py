@@ -167,6 +167,7 @@ def point(study: Study, minutes: int = 60, group: int = 0) -> Point:
     return study.groups[group].points[OFFSETS_MIN.index(minutes)]
 
 
+@pytest.mark.slow
 def test_bands_hold_what_they_say_although_events_of_a_day_move_together() -> None:
     covered = by_event = 0
     for seed in range(60):

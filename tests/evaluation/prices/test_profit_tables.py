@@ -19,7 +19,6 @@ from evaluation.prices.profit_report import profit_of
 from evaluation.prices.study_report import study_section
 from evaluation.prices.trades import TradeRules
 from infra.clickhouse.client import ClickHouse, connect
-from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
 from newsproof.cli.measure.profit import pnl, study
@@ -231,24 +230,18 @@ def test_what_cannot_be_done_says_what_to_do(database: dict[str, str], arguments
 
 
 def test_without_prices_or_judgements_it_says_so(clickhouse_engine: EmbeddedClickHouse) -> None:
-    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-
-    async def prepare(with_prices: bool) -> None:
-        async with connect(url, database="unprofitable") as tables:
-            await migrate(tables)
-            if with_prices:
-                await store_prices(tables, 1, "csv:a.csv", market("BTC/USDT", {}, days=0))
-
-    empty = {"CLICKHOUSE_URL": url, "CLICKHOUSE_DATABASE": "unprofitable"}
-    asyncio.run(prepare(False))
+    empty = new_database(clickhouse_engine)
     assert "there are no prices yet: import some with" in str(run(empty, "pnl", "live").exception)
-    asyncio.run(prepare(True))
+
+    async def prices() -> None:
+        async with connect(empty["CLICKHOUSE_URL"], database=empty["CLICKHOUSE_DATABASE"]) as tables:
+            await store_prices(tables, 1, "csv:a.csv", market("BTC/USDT", {}, days=0))
+
+    asyncio.run(prices())
     assert "ClickHouse has no live judgements yet" in str(run(empty, "study", "live").exception)
 
 
-async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_told(
-    clickhouse_engine: EmbeddedClickHouse,
-) -> None:
+async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_told(clickhouse: ClickHouse) -> None:
     """The signal was emitted at 12:08, its denial known at 12:21, but told at 12:38 only."""
 
     def opened(minutes: int, **fields: Any) -> Any:
@@ -259,21 +252,18 @@ async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_
 
     found = RetractionFound(signal_id="b", of_case="b", kind="retracted", reason="denied")
     back = judged("b", "BTC", "observe", "neutral", revision=2, supersedes=1, stage="retracted")
-    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
-    async with connect(url, database="profit_live") as tables:
-        await migrate(tables)
-        denial = record(found, case="denial", event_id="told", offset=3)
-        await fill_events(tables, [opened(-1, case="b", offset=1), opened(21, case="denial", offset=2), denial])
-        await fill_signals(
-            tables,
-            published(judged("b", "BTC", "buy", "long"), emitted_at=NOW + seconds(480)),
-            published(back, emitted_at=NOW + seconds(38 * 60), cause_id="told"),
-        )
-        await store_prices(tables, 1, "csv:a.csv", market("BTC/USDT", {15: 120.0, 25: 130.0, 40: 90.0}))
-        report = await profit_of(
-            tables, "live", TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0)), capital=Decimal(1)
-        )
-        (trade,) = report.trades
-        # 12:08 and a minute: the open of 12:10, at 100. 12:38 and a minute: the open of 12:40, at 90, not that of 12:25.
-        assert (trade.entry_at, trade.exit_at) == (NOW + seconds(600), NOW + seconds(2400))
-        assert (trade.exit_reason, str(trade.profit)) == ("withdrawn", "-100.00")
+    denial = record(found, case="denial", event_id="told", offset=3)
+    await fill_events(clickhouse, [opened(-1, case="b", offset=1), opened(21, case="denial", offset=2), denial])
+    await fill_signals(
+        clickhouse,
+        published(judged("b", "BTC", "buy", "long"), emitted_at=NOW + seconds(480)),
+        published(back, emitted_at=NOW + seconds(38 * 60), cause_id="told"),
+    )
+    await store_prices(clickhouse, 1, "csv:a.csv", market("BTC/USDT", {15: 120.0, 25: 130.0, 40: 90.0}))
+    report = await profit_of(
+        clickhouse, "live", TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0)), capital=Decimal(1)
+    )
+    (trade,) = report.trades
+    # 12:08 and a minute: the open of 12:10, at 100. 12:38 and a minute: the open of 12:40, at 90, not that of 12:25.
+    assert (trade.entry_at, trade.exit_at) == (NOW + seconds(600), NOW + seconds(2400))
+    assert (trade.exit_reason, str(trade.profit)) == ("withdrawn", "-100.00")

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from evaluation.replay.candidates import chosen_prompts
 from evaluation.replay.journal import FileSource
@@ -18,12 +19,13 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.offline.scripted import HEAVY
 from infra.offline.scripted.server import ScriptedServer
+from lab.__main__ import app as lab
 from lab.backtest.example import Kind, ScriptedModel, claims, labels_of, prices_of, recorded, write_files
 from newsproof.app import exits
 from schemas.topics import Topics
 from tests.evaluation.runs.run_samples import Backtest
 from tests.evaluation.stored import new_database
-from tests.newsproof.command import newsproof
+from tests.newsproof.command import invoked, newsproof
 
 CASES, SEED = 25, 3
 AS_RECORDED: dict[Kind, str] = {
@@ -61,40 +63,42 @@ def test_equal_arguments_make_equal_files_and_prices_are_called_synthetic() -> N
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)  # eight commands, each with its own start
-async def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_that_confirms_what_was_refuted(
+@pytest.mark.timeout(600)
+def test_the_gate_opens_for_the_improved_prompt_and_closes_for_the_one_that_confirms_what_was_refuted(
     kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path, topics: Topics
 ) -> None:
     env = {
-        **kafka.address.as_environment(), **await asyncio.to_thread(new_database, clickhouse_engine, nothing),
+        **kafka.address.as_environment(), **new_database(clickhouse_engine),
         "NEWSPROOF_TOPIC_PREFIX": topics.prefix, "NEWSPROOF_DATA_DIR": str(tmp_path / "data"),
     }  # fmt: skip
 
-    async def command(*arguments: str, module: str = "newsproof") -> tuple[int, str]:
-        done = await asyncio.to_thread(newsproof, *arguments, cwd=tmp_path, env=env, module=module)
+    def command(*arguments: str) -> tuple[int, str]:
+        done = invoked(*arguments, cwd=tmp_path, env=env)
         assert done.returncode in (exits.OK, exits.GATE_CLOSED), done.stderr[-2000:]
         return done.returncode, done.stdout
 
-    await command("gate-example", "gate", module="lab")
-    log = ("backtest", "run", "--file", "gate/log.jsonl.gz", "--json")
-    async with ScriptedServer() as models:
-        env |= {"NEWSPROOF_MODE": "simulated", "SCRIPTED_MODEL_URL": models.url}
-        candidates = {name: ("--prompt", f"critique=gate/{name}.md") for name in ("improved", "worsened")}
-        runs = {"as-it-was": (), **candidates}
-        for _, said in await asyncio.gather(*(command(*log, *of, "--run-id", run) for run, of in runs.items())):
-            assert json.loads(said.splitlines()[-1])["replayed"] == 400
-    prices, _ = await asyncio.gather(
-        command("outcomes", "import", "gate/prices.csv"), command("labels", "import", "gate/labels.csv")
-    )
-    assert "from synthetic:prices.csv" in prices[1]
-    status, said = await command("backtest", "gate", "as-it-was", "improved")
+    assert CliRunner().invoke(lab, ["gate-example", str(tmp_path / "gate"), "--cases", "200"]).exit_code == exits.OK
+    asyncio.run(judge_all(tmp_path, env))
+    assert "from synthetic:prices.csv" in command("outcomes", "import", "gate/prices.csv")[1]
+    command("labels", "import", "gate/labels.csv")
+    status, said = command("backtest", "gate", "as-it-was", "improved")
     assert status == exits.OK and said.count("Gate open: a loss of ") == 7
-    status, said = await command("backtest", "gate", "as-it-was", "worsened", "--format", "json")
+    status, said = command("backtest", "gate", "as-it-was", "worsened", "--format", "json")
     found = {one["metric"]: one for one in json.loads(said)["metrics"]}
     assert status == exits.GATE_CLOSED
     assert found["truth_errors"]["verdict"] == "worse" and found["truth_errors"]["low"] > 0.05
     assert any("synthetic" in one for one in json.loads(said)["warnings"])
 
 
-async def nothing(_: object) -> None:
-    """A new database stays empty."""
+async def judge_all(directory: Path, env: dict[str, str]) -> None:
+    """Replay the example's log as it was recorded, and with each of its prompts, all at once."""
+    candidates = {name: ("--prompt", f"critique=gate/{name}.md") for name in ("improved", "worsened")}
+    async with ScriptedServer() as models:
+        asked = env | {"NEWSPROOF_MODE": "simulated", "SCRIPTED_MODEL_URL": models.url}
+        log = ("backtest", "run", "--file", "gate/log.jsonl.gz", "--json")
+        runs = [
+            asyncio.to_thread(newsproof, *log, *prompt, "--run-id", name, cwd=directory, env=asked)
+            for name, prompt in {"as-it-was": (), **candidates}.items()
+        ]
+        for done in await asyncio.gather(*runs):
+            assert json.loads(done.stdout.splitlines()[-1])["replayed"] == 200, done.stderr[-2000:]
