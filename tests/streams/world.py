@@ -16,13 +16,13 @@ from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
 from agents.core.registry import Registry
-from infra.kafka.topics import KafkaAddress, ensure_topics, offsets_of, partitions_of, read_range, topic_specs
+from infra.kafka.topics import KafkaAddress, ensure_topics, offsets_of, read_range, topic_specs
 from infra.ports import Ports
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.envelope import read_signal
 from schemas.errors import ContractError
-from schemas.events import CaseEvent, EventReceived
+from schemas.events import OPENING_NAMES, CaseEvent, EventReceived
 from schemas.news import News, marked
 from schemas.signals import Signal
 from schemas.topics import Topics
@@ -34,6 +34,7 @@ from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
+from streams.journal.reader import JournalReader
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.wake import Wake
@@ -137,7 +138,7 @@ class World:
             self._running.remove(task)
             await task
 
-    async def until(self, ready: Callable[[], Any], within_s: float = 60.0) -> None:
+    async def until(self, ready: Callable[[], Any], within_s: float = 60.0, *, every_s: float = 0.05) -> None:
         """Wait until ``ready()`` (which may be async) is true."""
         give_up = time.monotonic() + within_s
         while True:
@@ -149,24 +150,23 @@ class World:
                     task.result()
                     raise AssertionError("what should run here has ended")
             assert time.monotonic() < give_up, f"still waiting after {within_s} s for {ready}"
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(every_s)
 
     async def until_closed(self, cases: int, within_s: float = 60.0) -> AuditReport:
         """Wait until the log holds this many cases and none is open; return the audit at that moment."""
-        report: AuditReport | None = None
-        seen: dict[TopicPartition, int] = {}
-        async with self.address.reading() as reader:
-            parts = [TopicPartition(self.topics.cases, p) for p in await partitions_of(reader, self.topics.cases)]
+        log, opened = KafkaLog(self.address), 0
+        folds = await JournalReader(log, self.topics.cases).begin()
+        async with log.follow({tp: fold.position for tp, fold in folds.items()}) as cursor:
 
-            async def quiet() -> bool:
-                nonlocal report, seen
-                ends = await reader.end_offsets(parts)
-                if ends != seen:  # an audit costs a hundred times as much
-                    seen, report = ends, await audit(KafkaLog(self.address), self.topics)
-                return report is not None and report.cases >= cases and report.open == 0
+            async def closed() -> bool:
+                nonlocal opened
+                for tp, records in (await cursor.next(0.05)).items():
+                    opened += sum(env.type in OPENING_NAMES for env, _ in folds[tp].accept(records))
+                return opened >= cases and not any(fold.accepted.open for fold in folds.values())
 
-            await self.until(quiet, within_s)
-        assert report is not None
+            await self.until(closed, within_s, every_s=0)
+        report = await audit(log, self.topics)
+        assert report.cases >= cases and report.open == 0
         return report
 
     # Reading
