@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +21,10 @@ from streams.journal.log import KafkaLog
 from streams.publish import publisher
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS, Publisher
 from tests.plain_graph import plain_registry
+from tests.streams.forked import exit_of, forked
+from tests.streams.publish.publisher_process import publish_and_die
 from tests.streams.world import World
 
-CHECKOUT = Path(__file__).parents[3]
 CASES = 60
 
 
@@ -51,16 +48,7 @@ async def signals_reach(world: World, count: int) -> None:
 
 async def die_inside_a_transaction(world: World, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
     """Run a publisher that dies with seven signals sent and not committed."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.streams.publish.publisher_process",
-        *world.address.as_environment().values(),
-    ]
-    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    dying = await asyncio.create_subprocess_exec(*command, world.topics.prefix, "7", str(timeout_ms), cwd=CHECKOUT,
-                                                 env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    assert await dying.wait() == 17
+    assert await exit_of(forked(publish_and_die, world.address, world.topics, 7, timeout_ms)) == 17
 
 
 async def holds_readers(world: World) -> bool:
