@@ -52,31 +52,6 @@ async def test_after_kills_at_a_boundary_every_event_is_in_the_tables_once(
 
 
 @pytest.mark.slow
-async def test_a_sink_catches_up_after_the_engine_was_killed_under_it_and_came_back(
-    world: World, tmp_path: Path
-) -> None:
-    engine = EmbeddedClickHouse(tmp_path / "engine", memory_bytes=1024**3)
-    await engine.start()
-    try:
-        address = Address(host=engine.host, port=engine.port)
-        async with connect(address, database="away") as client:
-            await migrate(client)
-            async with sinking(world, client) as sink:
-                await close_cases(world, *range(10))
-                await settled(world, sink)
-                engine.kill()
-                await close_cases(world, *range(10, CASES))
-                await world.until(lambda: sink.waits_for_tables, within_s=60)
-                engine = EmbeddedClickHouse(tmp_path / "engine", port=engine.port, memory_bytes=1024**3)
-                await engine.start()
-                await world.until(lambda: not sink.waits_for_tables, within_s=60)
-                await sink.caught_up(60)
-            await everything_is_there_once(world, client, CASES)
-    finally:
-        await engine.stop()
-
-
-@pytest.mark.slow
 async def test_a_sink_catches_up_after_the_disk_of_the_engine_was_full(world: World, small_disk: Path) -> None:
     async with EmbeddedClickHouse(small_disk / "engine", memory_bytes=1024**3) as engine:
         address = Address(host=engine.host, port=engine.port)
