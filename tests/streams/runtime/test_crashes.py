@@ -62,19 +62,14 @@ async def test_a_step_that_kills_its_process_is_found_and_only_its_case_degrades
         assert not [e for e in other if isinstance(e, ev.StepFailed | ev.CaseDegraded)], f"number {number} is innocent"
 
 
-async def test_a_slot_that_is_taken_on_this_machine_is_refused_and_named(world: World) -> None:
+async def test_a_slot_that_is_taken_on_this_machine_or_on_another_is_refused_and_named(world: World) -> None:
+    group = world.topics.group("worker")
+    await refuse_taken_slot(world.address, group, "left")
     async with world.working(plain_registry(asks=False), slot="left") as worker:
         await world.until(lambda: len(worker.projector.partitions) == world.partitions)
         with pytest.raises(ConfigError, match=r"slot 'left' is taken.*WORKER_SLOT"):
             async with world.working(plain_registry(asks=False), slot="left"):
                 raise AssertionError("it must not start")
-
-
-async def test_a_slot_that_is_taken_on_another_machine_is_refused_before_anything_starts(world: World) -> None:
-    group = world.topics.group("worker")
-    await refuse_taken_slot(world.address, group, "left")
-    async with world.working(plain_registry(asks=False), slot="left") as worker:
-        await world.until(lambda: len(worker.projector.partitions) == world.partitions)
         with pytest.raises(ConfigError, match="WORKER_SLOT='left'"):
             await refuse_taken_slot(world.address, group, "left")
         await refuse_taken_slot(world.address, group, "right")
