@@ -45,6 +45,9 @@ class QuietConsumer(AIOKafkaConsumer):  # type: ignore[misc]
     async def start(self) -> None:
         await super().start()
         lengthen_when_quiet(self)
+        # aiokafka 0.14 stops a client by cancelling its tasks. One that has not begun by then makes ``stop`` raise
+        # CancelledError in the place of its caller's error, and leave the connections open.
+        await asyncio.sleep(0)
 
     async def getmany(self, *partitions: Any, **more: Any) -> Any:
         # aiokafka returns fetched records without yielding: reading a long topic would block the event loop to its end.

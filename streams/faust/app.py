@@ -12,7 +12,7 @@ from faust.types import TP
 from agents.core.case_core import CaseCore
 from agents.core.step import Step
 from infra.kafka.topics import KafkaAddress
-from streams.faust.ledger import LedgerApp, Reader
+from streams.faust.ledger import LedgerApp, NoTables, Reader
 from streams.runtime.options import GRACE_ON_REVOKE_S, WorkerOptions
 
 _RAW = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw", "acks": False}
@@ -33,6 +33,7 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
         store="memory://",
         datadir=str(o.slot_dir / f"faust-{o.slot}"),
         Monitor=monitor,
+        TableManager=NoTables,
         web_enabled=False,
         web_bind="127.0.0.1",
         processing_guarantee="at_least_once",

@@ -15,6 +15,7 @@ import faust
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import RebalanceInProgressError
 from faust.sensors.monitor import Monitor
+from faust.tables.manager import TableManager
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
 from faust.transport.drivers.aiokafka import Transport as FaustTransport
@@ -212,6 +213,19 @@ class QuietMonitor(Monitor):  # type: ignore[misc]
     def on_stream_event_in(self, *_: Any) -> None: ...
     def on_stream_event_out(self, *_: Any) -> None: ...
     def track_tp_end_offset(self, *_: Any) -> None: ...
+
+
+class NoTables(TableManager):  # type: ignore[misc]
+    """Faust's table manager without its wait at the start.
+
+    Faust waits a second for tables that are declared late, and subscribes to the topics only after it. A worker has no
+    tables: it joins its group at once, and a successor works a second earlier.
+    """
+
+    async def on_start(self) -> None:
+        """Let the conductor subscribe."""
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class LedgerTransport(FaustTransport):  # type: ignore[misc]

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 
 import agents.evidence
@@ -95,11 +96,12 @@ def index_rows(directory: Path | None = None) -> FollowingFold:
     return FoldStore(directory, FILE).following("indexes", version=version_of(*_rule()), tables=_TABLES)
 
 
-def _rule() -> list[str]:
+@cache
+def _rule() -> tuple[str, ...]:
     """Return every file on which the rows depend, and more. A change in any of them reads the journal again."""
     folders = [Path(__file__).parent, *(Path(p) for m in (agents.evidence, agents.text, schemas) for p in m.__path__)]
     files = (str(file) for folder in folders for file in sorted(folder.glob("*.py")))
-    return [*files, search_cache.__file__, fold.__file__]
+    return (*files, search_cache.__file__, fold.__file__)
 
 
 def digest(text: str) -> bytes:

@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -292,8 +293,12 @@ async def beside_the_loop(work: Callable[[], T]) -> T:
     return doing.result()
 
 
+@cache
 def version_of(*sources: str) -> int:
-    """Return a fold's version: a hash of the files that hold its rule. Any change of them invalidates stored rows."""
+    """Return a fold's version: a hash of the files that hold its rule. Any change of them invalidates stored rows.
+
+    Read once: a process keeps the rule that it has loaded.
+    """
     code = b"".join(Path(source).read_bytes() for source in sources)
     return int.from_bytes(hashlib.blake2b(code, digest_size=6).digest())
 

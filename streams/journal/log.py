@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from infra.kafka.positions import skip_to
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, offsets_of, partitions_of, read_range
 
 Bounds = Mapping[TopicPartition, tuple[int, int]]
 """First offset and end offset of each partition."""
@@ -87,7 +87,11 @@ class KafkaLog:
 
     async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
         async with self._address.reading(**self._client) as consumer:
-            offsets = await consumer.offsets_for_times(dict.fromkeys(tps, ms))
+            times = dict.fromkeys(tps, ms)
+            for topic in {tp.topic for tp in times}:
+                # A request for a topic whose leaders the client does not know fails, and is repeated 0.1 s later.
+                await partitions_of(consumer, topic)
+            offsets = await consumer.offsets_for_times(times)
         return {tp: None if at is None else int(at.offset) for tp, at in offsets.items()}
 
     def replay(

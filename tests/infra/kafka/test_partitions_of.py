@@ -25,3 +25,10 @@ async def test_a_topic_that_no_broker_tells_of_is_no_empty_topic(address: KafkaA
         consumer._client._metadata_update = update
         assert len(await partitions_of(consumer, made_topics.news)) > 0
         assert await partitions_of(consumer, f"{made_topics.prefix}none") == []
+
+
+async def test_an_error_right_after_the_start_is_raised_and_the_client_is_closed(address: KafkaAddress) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with address.reading() as consumer:
+            raise ZeroDivisionError
+    assert not any(connection.connected() for connection in consumer._client._conns.values())

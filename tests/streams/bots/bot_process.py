@@ -1,7 +1,4 @@
-"""A bot and a receiver of its webhooks, each a process that a test may kill.
-
-``python -m tests.streams.bots.bot_process bot BOOTSTRAP PASSWORD_FILE PREFIX URL READABLE``, or ``… receiver FILE PORT``.
-"""
+"""A bot and a receiver of its webhooks, each a process that a test may kill."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import asyncio
 import base64
 import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,16 +65,16 @@ class Readable(WebhookAdapter):
         }
 
 
-async def _bot(bootstrap: str, password_file: str, prefix: str, url: str, readable: str) -> None:
+async def run_bot(address: KafkaAddress, topics: Topics, url: str, readable: bool) -> None:
+    """Send orders to the receiver at this URL."""
     reconcile.EXIT_PAUSES_S = (0.2, 0.2, 0.4, 1)  # type: ignore[assignment]
     reconcile.VISIBLE_WITHIN_MS = 2_000
     bot = BotDefinition(**{name: getattr(BOT, name) for name in BOT.__struct_fields__} | {"url": url})
-    adapter = (Readable if readable == "readable" else WebhookAdapter)(bot, (SECRET,), private=True)
-    address = KafkaAddress.embedded(bootstrap, password_file)
-    await BotRunner(bot, adapter, address, Topics(prefix), reconcile_s=1.0).run()
+    adapter = (Readable if readable else WebhookAdapter)(bot, (SECRET,), private=True)
+    await BotRunner(bot, adapter, address, topics, reconcile_s=1.0).run()
 
 
-async def _receiver(file: str, port: str) -> None:
+async def receive(file: Path, port: int) -> None:
     """Do what is asked, then answer; every sixth answer is lost, and every ninth request is put off."""
     done, asked = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND), 0
 
@@ -93,16 +89,12 @@ async def _receiver(file: str, port: str) -> None:
         return web.Response()
 
     async def held(_: web.Request) -> web.Response:
-        return web.json_response(positions(Path(file)))
+        return web.json_response(positions(file))
 
     app = web.Application()
     app.router.add_post("/hook", take)
     app.router.add_get("/hook/positions", held)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", int(port)).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run({"bot": _bot, "receiver": _receiver}[sys.argv[1]](*sys.argv[2:]))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +23,9 @@ from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.bots.book import Book
 from streams.journal.retry import is_away, retry_while_unavailable
-from tests.newsproof.command import environment
 from tests.newsproof.signal_samples import signal, write_signals
-from tests.streams.bots.bot_process import ASSETS, deeds, positions
+from tests.streams.bots.bot_process import ASSETS, deeds, positions, receive, run_bot
+from tests.streams.forked import forked
 
 SETTLED_WITHIN_S = 120.0
 
@@ -36,34 +36,30 @@ class Processes:
     def __init__(self, kafka: EmbeddedKafka, topics: Topics, directory: Path, readable: bool) -> None:
         self.file, (port,) = directory / "deeds.jsonl", free_ports(1)
         url = f"http://127.0.0.1:{port}/hook"
-        password = (
-            str(kafka.data_dir / "password") if kafka.address.password_file is None else kafka.address.password_file
-        )
-        self._commands = {
-            "receiver": ("receiver", str(self.file), str(port)),
-            "bot": ("bot", kafka.bootstrap, password, topics.prefix, url, "readable" if readable else "blind"),
+        self._work: dict[str, tuple[Any, ...]] = {
+            "receiver": (receive, self.file, port),
+            "bot": (run_bot, kafka.address, topics, url, readable),
         }
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, BaseProcess] = {}
         self.kills: Counter[str] = Counter()
 
     def start(self, name: str) -> None:
-        command = (sys.executable, "-P", "-m", "tests.streams.bots.bot_process", *self._commands[name])
-        self._running[name] = subprocess.Popen(command, env=environment())
+        self._running[name] = forked(*self._work[name])
 
     def kill(self, name: str) -> None:
         self._running[name].kill()
-        self._running[name].wait()
+        self._running[name].join()
         self.kills[name] += 1
         self.start(name)
 
     def check(self) -> None:
         """Both run: nothing but a kill may end them."""
-        assert [name for name, one in self._running.items() if one.poll() is not None] == []
+        assert [name for name, one in self._running.items() if not one.is_alive()] == []
 
     def end(self) -> None:
         for one in self._running.values():
             one.kill()
-            one.wait()
+            one.join()
 
 
 def story(n: int, rng: random.Random) -> list[Signal]:

@@ -1,11 +1,10 @@
-"""A worker that is killed between a reply and its settlement: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX SLOT_DIR``."""
+"""A worker that is killed between a reply and its settlement, in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -68,16 +67,12 @@ class Killed(Simulated):
         return answer
 
 
-async def _main(bootstrap: str, password_file: str, prefix: str, slots: str) -> None:
-    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
+async def spend_and_die(address: KafkaAddress, topics: Topics, slots: Path) -> None:
+    """Work until the reply of one step has arrived."""
     port = Killed(cost_usd=CALL_USD, metered=True)
     ports = ports_of(port)
-    options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
+    options = WorkerOptions(slot_dir=slots, partitions=PARTITIONS, session_timeout_s=6.0)
     ending, wake = Ending(), Wake()
     budget = Silent(address, topics, limits_of(), ending, wake)
     registry = plain_registry(asks=True)
     await worker_of(address, topics, registry, ports, QUICK, options, ending=ending, wake=wake, budget=budget).run()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -41,7 +39,8 @@ from streams.wake import Wake
 from tests.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
 from tests.builders import call_model, limits_of
 from tests.plain_graph import plain_registry, simulated_ports
-from tests.streams.budget.spender import CALL_USD, granted_of, search
+from tests.streams.budget.spender import CALL_USD, granted_of, search, spend_and_die
+from tests.streams.forked import exit_of, forked
 from tests.streams.world import World, news
 
 CHECKOUT = Path(__file__).parents[3]
@@ -277,22 +276,7 @@ async def test_every_paid_call_of_a_case_has_a_grant_of_its_own_and_is_settled(w
 @pytest.mark.timeout(120)
 async def test_a_successor_settles_the_journalled_calls_of_a_worker_that_was_killed(world: World) -> None:
     await world.publish("victim")
-    command = [
-        sys.executable,
-        "-m",
-        "tests.streams.budget.spender",
-        *world.address.as_environment().values(),
-        world.topics.prefix,
-        str(world.slots),
-    ]
-    killed = await asyncio.create_subprocess_exec(
-        *command, cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    )
-    try:
-        assert await asyncio.wait_for(killed.wait(), 90) == -signal.SIGKILL
-    finally:
-        if killed.returncode is None:
-            killed.kill()
+    assert await exit_of(forked(spend_and_die, world.address, world.topics, world.slots)) == -signal.SIGKILL
     before = await read_budget(world.address, world.topics)
     assert len(before.held) == 3, "triage and recall are in the journal, the reply of plan is lost with its worker"
     spending = BudgetLedger(world.address, world.topics, limits_of(), Ending(), Wake())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,6 +11,7 @@ from infra.kafka.topics import KafkaAddress
 from streams.faust.app import faust_app
 from streams.faust.ledger import QuietMonitor
 from streams.runtime.options import WorkerOptions
+from tests.virtual_time import run_virtually, virtual_s
 
 
 async def test_the_environment_of_ours_and_of_others_says_nothing_to_faust(
@@ -24,6 +26,20 @@ async def test_the_environment_of_ours_and_of_others_says_nothing_to_faust(
     conf = app.conf
     assert (conf.processing_guarantee.value, conf.stream_wait_empty) == ("at_least_once", False)
     assert conf.web_bind == "127.0.0.1" and conf.topic_partitions != 77
+
+
+def test_a_worker_subscribes_without_waiting_for_tables_that_it_has_not(tmp_path: Path) -> None:
+    async def subscribed_at() -> float:
+        app = faust_app("group", KafkaAddress(bootstrap="127.0.0.1:9"), WorkerOptions(slot_dir=tmp_path), QuietMonitor)
+        app.consumer = Mock()
+        app.consumer.assignment.return_value = set()
+        await app.tables.on_start()
+        await app.tables.wait_until_tables_registered()
+        at = virtual_s()
+        await app.tables.recovery.stop()
+        return at
+
+    assert run_virtually(subscribed_at()) == 0
 
 
 @pytest.mark.security

@@ -174,7 +174,7 @@ def journals(draw: st.DrawFn) -> Journal:
     return journal
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30)
 @given(journals(), st.data())
 async def test_rows_and_tail_are_what_the_whole_journal_leads_to(journal: Journal, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory, indexes() as whole:

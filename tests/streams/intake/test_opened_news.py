@@ -74,7 +74,7 @@ def take(opened: OpenedNews, record: Any) -> None:
     opened.take(record)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 async def test_whatever_is_killed_when_a_start_holds_what_the_committed_log_shows(data: st.DataObject) -> None:
     """Intake is ahead of its commits, and of its disk's; it is killed or ended anywhere, and another one commits meanwhile."""

@@ -19,6 +19,7 @@ from schemas.ids import LIVE_RUN, event_id, signal_id, text_hash, uuid5
 from schemas.news import News, look_id
 from schemas.signals import MessagePart, Signal
 from schemas.topics import Topics, partition_of
+from streams.intake import second_looks
 from streams.intake.second_looks import SecondLooks
 from streams.journal.reader import JournalReader
 from tests.builders import received
@@ -35,6 +36,12 @@ OFF = Snapshot()
 HACK = replace(DRAFT, event_type="hack")
 MINUTE = 60.0
 UNCHANGED = ev.CaseDropped(reason="unchanged", detail="")
+
+
+@pytest.fixture(autouse=True)
+def _looks_every_20_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a virtual clock the worker's two seconds make thousands of looks an hour."""
+    monkeypatch.setattr(second_looks, "FOLLOW_S", 20.0)
 
 
 class Slots:

@@ -1,10 +1,8 @@
-"""A publisher that dies inside a transaction: ``python -m tests.streams.publish.publisher_process BOOTSTRAP PREFIX AFTER TIMEOUT_MS``."""
+"""A publisher that dies inside a transaction, in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
 from typing import Any
 
 from infra.kafka.topics import KafkaAddress
@@ -14,10 +12,9 @@ from streams.publish import publisher as module
 from streams.publish.publisher import Publisher
 
 
-async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, timeout_ms: str) -> None:
-    """Die after this many signals of a transaction have been sent and flushed, but not committed."""
-    address = KafkaAddress.embedded(bootstrap, password_file)
-    left = int(sends)
+async def publish_and_die(address: KafkaAddress, topics: Topics, sends: int, timeout_ms: int) -> None:
+    """Die with status 17 after this many signals of a transaction have been sent and flushed, but not committed."""
+    left = sends
     make = address.producer
 
     def deadly(**more: Any) -> Any:
@@ -45,9 +42,5 @@ async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, tim
             return getattr(address, name)
 
     lease.SESSION_S = 2.5  # its successor waits until this process, which does not leave its group, has lost the lease
-    module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
-    await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))
+    module.TRANSACTION_TIMEOUT_MS = timeout_ms
+    await Publisher(Address(), topics).run()  # type: ignore[arg-type]

@@ -137,11 +137,11 @@ def tampered(written: list[Written], rng: random.Random) -> tuple[list[Written],
     return changed, kind, {name}
 
 
-async def test_each_of_a_thousand_tamperings_is_named(tmp_path: Path) -> None:
+async def test_each_of_many_tamperings_is_named(tmp_path: Path) -> None:
     log, written = log_of(records()), records()
     await publish(log, tmp_path, END)
     roots, rng = await read_roots(log, TOPICS), random.Random(20260301)
-    for _ in range(1000):
+    for _ in range(200):
         changed, kind, names = tampered(written, rng)
         other = log_of(changed, roots)
         _, found = await verify(other, TOPICS, tmp_path, since=None, until=None)

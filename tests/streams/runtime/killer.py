@@ -1,10 +1,8 @@
-"""A worker process whose step kills it: ``python -m tests.streams.runtime.killer BOOTSTRAP PREFIX SLOT_DIR WHERE``."""
+"""A worker whose step kills it, in a process of its own."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +47,14 @@ def deadly_ask(case: Case) -> StepRequest:
     return plain_registry(asks=True).steps["recall"].ask(case)
 
 
-async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, where: str) -> None:
-    options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
+async def work_and_die(address: KafkaAddress, topics: Topics, slots: Path, where: str) -> None:
+    """Die with status 17 at the deadly case, in the step's own code (``ask``) or in its ``effect``."""
+    options = WorkerOptions(slot_dir=slots, partitions=PARTITIONS, session_timeout_s=6.0)
     exchanged = {"recall": asking(deadly_ask)} if where == "ask" else {}
     port = Deadly(LATENCY_S) if where == "effect" else Simulated(LATENCY_S)
     ports = ports_of(port)
     registry = degrading(asks=True, **exchanged)
-    address = KafkaAddress.embedded(bootstrap, password_file)
     worker = worker_of(
-        address, Topics(prefix), registry, ports, QUICK, options, ending=Ending(), wake=Wake(), budget=UnlimitedBudget()
+        address, topics, registry, ports, QUICK, options, ending=Ending(), wake=Wake(), budget=UnlimitedBudget()
     )
     await worker.run()
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:]))

@@ -78,31 +78,28 @@ async def test_a_permanent_failure_degrades_at_once(world: World) -> None:
     assert port.asked["plan"] == 1
 
 
-async def test_a_step_that_raises_becomes_a_failure_of_its_own_case_and_the_others_go_on(world: World) -> None:
-    def broken(case: Case) -> StepRequest:
+async def test_a_step_that_raises_fails_its_own_case_alone_and_what_it_has_paid_for_stays_in_the_log(
+    world: World,
+) -> None:
+    def broken_ask(case: Case) -> StepRequest:
         if case.news.text == "news number 3":
             raise KeyError("a bug in the step")
         return model_call(case, "recall")
 
-    async with world.working(degrading(asks=True, recall=asking(broken))):
+    def broken_tell(case: Case, _replies: Replies) -> ev.Event:
+        if case.news.text == "news number 4":
+            raise ZeroDivisionError
+        return ev.ContextGathered(entries=(), memory="no_match")
+
+    async with world.working(degrading(asks=True, recall=asking(broken_ask, broken_tell))):
         await world.publish(*range(6))
         report = await world.until_closed(6)
-    assert (report.degraded, report.failed, report.lost) == (1, 0, 0)
-    failure = next(e for e in await world.story(of_text="news number 3") if isinstance(e, ev.StepFailed))
-    assert (failure.failure.kind, failure.outcome) == ("internal", "degrade")
-    assert "a bug in the step" in failure.failure.message
-
-
-@pytest.mark.slow
-async def test_a_step_whose_tell_raises_keeps_the_paid_call_in_the_log(world: World) -> None:
-    def broken(_case: Case, _replies: Replies) -> ev.Event:
-        raise ZeroDivisionError
-
-    async with world.working(degrading(asks=True, recall=asking(lambda c: model_call(c, "recall"), broken))):
-        await world.publish(1)
-        await world.until_closed(1)
-    failure = next(e for e in await world.story() if isinstance(e, ev.StepFailed))
-    assert len(failure.calls) == 1 and failure.calls[0].paid
+    assert (report.degraded, report.failed, report.lost) == (2, 0, 0)
+    stories = [await world.story(of_text=f"news number {n}") for n in (3, 4)]
+    asked, told = (next(e for e in story if isinstance(e, ev.StepFailed)) for story in stories)
+    assert (asked.failure.kind, asked.outcome, asked.calls) == ("internal", "degrade", ())
+    assert "a bug in the step" in asked.failure.message
+    assert len(told.calls) == 1 and told.calls[0].paid
 
 
 async def test_when_nothing_works_the_case_ends_as_failed_with_a_dead_letter(world: World) -> None:

@@ -1,4 +1,4 @@
-"""A ClickHouse that hangs: it holds the connection open and says nothing. Frozen with SIGSTOP, on a real engine."""
+"""A ClickHouse that hangs or is killed. Frozen with SIGSTOP, it holds the connection open and says nothing."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ import pytest
 import streams.sink.batches
 from infra.clickhouse.client import Address, Block, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
+from infra.embedded.child import free_ports
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app.processes.health import sink_unready
 from streams.sink.batches import ANSWER_WITHIN_S, Tables
-from tests.streams.sink.test_sink import close_cases, everything_is_there_once, settled, sinking
+from tests.conftest import FILLED
+from tests.streams.sink.test_sink import CASES, close_cases, everything_is_there_once, settled, sinking
 from tests.streams.world import World
 from tests.virtual_time import run_virtually
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every wait by the clock a fiftieth of what it is."""
-    monkeypatch.setattr(streams.sink.batches, "ANSWER_WITHIN_S", tuple(s / 50 for s in ANSWER_WITHIN_S))
+    """Every wait by the clock a hundredth of what it is."""
+    monkeypatch.setattr(streams.sink.batches, "ANSWER_WITHIN_S", tuple(s / 100 for s in ANSWER_WITHIN_S))
     monkeypatch.setattr("streams.journal.retry.PAUSES_S", (0.01,))
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
-    """An engine with empty tables, of these tests alone, which may be frozen."""
-    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), memory_bytes=1024**3)
+    """An engine of these tests alone, which may be frozen, or killed and started on its port again."""
+    (port,) = free_ports(1)
+    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), port=port, memory_bytes=1024**3)
 
     async def made() -> None:
         await engine.start()
@@ -47,7 +50,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHo
 
 @pytest.fixture
 async def tables(engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A client of its empty tables."""
     async with connect(Address(host=engine.host, port=engine.port), database="sink") as client:
+        for (table,) in (await client.query(FILLED)).rows:
+            await client.command(f"TRUNCATE TABLE {table}")
         try:
             yield client
         finally:
@@ -106,6 +112,22 @@ async def test_what_an_engine_took_or_not_when_it_froze_is_in_the_tables_once_wh
 
 
 @pytest.mark.slow
+async def test_a_sink_catches_up_after_the_engine_was_killed_under_it_and_came_back(
+    world: World, engine: EmbeddedClickHouse, tables: ClickHouse
+) -> None:
+    async with sinking(world, tables) as sink:
+        await close_cases(world, *range(10))
+        await settled(world, sink)
+        engine.kill()
+        await close_cases(world, *range(10, CASES))
+        await world.until(lambda: sink.waits_for_tables, within_s=60)
+        await engine.start()
+        await world.until(lambda: not sink.waits_for_tables, within_s=60)
+        await sink.caught_up(60)
+    await everything_is_there_once(world, tables, CASES)
+
+
+@pytest.mark.slow
 async def test_a_body_larger_than_what_sockets_hold_waits_no_longer(
     engine: EmbeddedClickHouse, tables: ClickHouse
 ) -> None:
@@ -154,7 +176,7 @@ def test_an_insert_that_takes_long_is_given_longer_until_it_gets_through() -> No
     async def slow(*_: Any, **__: Any) -> None:
         began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(1.0):  # longer than two of the limits
+            async with asyncio.timeout(0.5):  # longer than two of the limits
                 await asyncio.Event().wait()
         except TimeoutError:
             return

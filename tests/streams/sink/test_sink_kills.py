@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,8 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app.processes.health import sink_unready
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED
 from tests.small_disk import fill, small_disk
-from tests.streams.sink.sink_process import BLOCK, COMMITTED
+from tests.streams.forked import exit_of, forked
+from tests.streams.sink.sink_process import BLOCK, COMMITTED, sink_until
 from tests.streams.sink.test_sink import (
     CASES,
     close_cases,
@@ -30,24 +27,6 @@ from tests.streams.sink.test_sink import (
 from tests.streams.world import World
 
 __all__ = ["small_disk", "tables"]
-CHECKOUT = Path(__file__).resolve().parents[3]
-
-
-async def killed_sink(world: World, client: ClickHouse, where: str, *, times: int, pieces: int) -> None:
-    """Run a sink process until it is killed there."""
-    at = client.address
-    words = [
-        *world.address.as_environment().values(),
-        world.topics.prefix,
-        f"http://{at.host}:{at.port}",
-        client.database,
-        where,
-    ]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.streams.sink.sink_process", *words, str(times), str(pieces), cwd=CHECKOUT,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert await process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
@@ -64,36 +43,12 @@ async def test_after_kills_at_a_boundary_every_event_is_in_the_tables_once(
 ) -> None:
     await close_cases(world, *range(CASES))
     for pieces in (45, 200):  # what was planned stays one range, however the log is cut afterwards
-        await killed_sink(world, tables, where, times=times, pieces=pieces)
+        sink = (world.address, world.topics, tables.address, tables.database)
+        assert await exit_of(forked(sink_until, *sink, where, times, pieces)) == -signal.SIGKILL
     assert await rows(tables, "events") > 0
-    async with sinking(world, tables) as sink:
-        await settled(world, sink)
+    async with sinking(world, tables) as successor:
+        await settled(world, successor)
     await everything_is_there_once(world, tables, CASES)
-
-
-@pytest.mark.slow
-async def test_a_sink_catches_up_after_the_engine_was_killed_under_it_and_came_back(
-    world: World, tmp_path: Path
-) -> None:
-    engine = EmbeddedClickHouse(tmp_path / "engine", memory_bytes=1024**3)
-    await engine.start()
-    try:
-        address = Address(host=engine.host, port=engine.port)
-        async with connect(address, database="away") as client:
-            await migrate(client)
-            async with sinking(world, client) as sink:
-                await close_cases(world, *range(10))
-                await settled(world, sink)
-                engine.kill()
-                await close_cases(world, *range(10, CASES))
-                await world.until(lambda: sink.waits_for_tables, within_s=60)
-                engine = EmbeddedClickHouse(tmp_path / "engine", port=engine.port, memory_bytes=1024**3)
-                await engine.start()
-                await world.until(lambda: not sink.waits_for_tables, within_s=60)
-                await sink.caught_up(60)
-            await everything_is_there_once(world, client, CASES)
-    finally:
-        await engine.stop()
 
 
 @pytest.mark.slow
