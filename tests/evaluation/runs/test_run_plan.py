@@ -22,7 +22,7 @@ from newsproof.app.invocation import parse_time
 from newsproof.cli.measure.backtest import _print_ran, show_verified
 from newsproof.cli.read.case import _print_replay
 from schemas.errors import ConfigError
-from streams.replay import Change, Replayed
+from streams.replay import Change, ReplayResult
 from tests.evaluation.runs.run_samples import CountingModel, prompt
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ def test_a_replayed_case_counts_one_call_as_one(capsys: pytest.CaptureFixture[st
     reused = SimpleNamespace(execution="reused", step="plan", calls=())
     recording = SimpleNamespace(case_id="a", received=SimpleNamespace(news=SimpleNamespace(text="news")))
     for replies, said in ((1, "1 reply reused"), (2, "2 replies reused")):
-        replayed = Replayed(status="miss", case=None, end=None, used=cast(Any, (called, *[reused] * replies)))
+        replayed = ReplayResult(status="miss", case=None, end=None, used=cast(Any, (called, *[reused] * replies)))
         _print_replay(cast(Any, recording), replayed)
         out = capsys.readouterr().out
         assert "Called again: synthesize (1 call, " in out and said in out
