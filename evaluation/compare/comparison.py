@@ -14,6 +14,7 @@ from evaluation.compare.metrics import (
     Calibration,
     MetricResult,
     calibration,
+    describe_p,
     measure,
 )
 from evaluation.compare.pairing import CaseInRun, Comparability, Pair, pair_cases, same_text
@@ -249,7 +250,7 @@ def _of_primary(m: MetricResult) -> str:
         return f"{name} is the same in every case"
     if m.p is None:
         return f"{name} is not tested: {m.note}"
-    interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, p {m.p:.3f}"
+    interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, {describe_p(m.p)}"
     if m.verdict == "not distinguishable":
         shows = (
             ""

@@ -9,6 +9,7 @@ from html import escape
 import msgspec
 
 from evaluation.compare.comparison import Change, Comparison
+from evaluation.compare.metrics import describe_p
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.terminal import (
     calibration_sheet,
@@ -146,7 +147,7 @@ def _segments(comparison: Comparison) -> list[str]:
     lines = (
         f"<li>{escape(dimension.name)}: "
         f"{'differs beyond chance' if dimension.differs else escape(dimension.note) or 'does not differ beyond chance'}"
-        f"{'' if dimension.p_holm is None else f' (p {dimension.p_holm:.3f})'}</li>"
+        f"{'' if dimension.p_holm is None else f' ({describe_p(dimension.p_holm)})'}</li>"
         for dimension in comparison.segments
     )
     figures = segments_sheet(comparison, every=True).html()

@@ -268,6 +268,11 @@ def _of_sides(terms: Terms, grid: Grid) -> str:
     return describe_sides(np.bincount(grid.labels, weights=terms.low[used, 1] - terms.high[used, 0]) / used.sum())
 
 
+def describe_p(p: float) -> str:
+    """Return the p-value with three decimals. No p-value is 0, so a smaller one is "p <0.001"."""
+    return f"p {p:.3f}" if p >= 0.001 else "p <0.001"
+
+
 def describe_sides(parts: Floats) -> str:
     """Return how many blocks are above 0, with a sign test, and the worst one; "" for too few. ``parts`` sum to the mean."""
     above, apart = int((parts > 0).sum()), int((parts != 0).sum())
@@ -275,7 +280,7 @@ def describe_sides(parts: Floats) -> str:
         return ""
     tail = sum(math.comb(apart, k) for k in range(min(above, apart - above) + 1)) / 2.0**apart
     return (
-        f"the difference is above 0 in {above} of the {apart} blocks that differ (sign test: p {min(1.0, 2 * tail):.3f}); "
+        f"the difference is above 0 in {above} of the {apart} blocks that differ (sign test: {describe_p(min(1.0, 2 * tail))}); "
         f"the worst block moves the mean by {parts.min():+.5f}"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from evaluation.compare.comparison import Change, Comparison
-from evaluation.compare.metrics import MetricResult
+from evaluation.compare.metrics import MetricResult, describe_p
 from evaluation.compare.pairing import describe_alignment
 from evaluation.compare.run_rows import visible
 from newsproof.app.sheet import UNWRAPPED, Sheet, advise, money, say_result
@@ -48,7 +48,7 @@ def show_table(comparison: Comparison) -> None:
     _show_flips(comparison)
     _show_differences(comparison)
     spend_sheet(comparison).print(piped=UNWRAPPED)
-    say_result(f"\nVerdict: {comparison.verdict}.")
+    advise(f"\nVerdict: {comparison.verdict}.")
 
 
 def _print(sheet: Sheet) -> None:
@@ -122,7 +122,7 @@ def _metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _p(p: float | None) -> str:
-    return "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+    return "–" if p is None else describe_p(p).removeprefix("p ")
 
 
 def paths_sheet(comparison: Comparison) -> Sheet:

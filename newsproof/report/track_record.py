@@ -208,8 +208,7 @@ def _proofs_of(row: TrackRow) -> str:
 _GROUPS: Columns = {
     **{name.replace("_", " "): name for name in ("group", "orders", "hits", "misses", "withdrawn", "no_price")},
     "hit rate": ("hit_rate", ".1%"),
-    "95 % from": ("low", ".1%"),
-    "to": ("high", ".1%"),
+    "95 % interval": (lambda group: f"{group.low:.1%} … {group.high:.1%}", Unit(str)),
     "at least": ("at_least", ".1%"),
 }
 _SIGNALS: Columns = {

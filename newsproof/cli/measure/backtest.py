@@ -220,8 +220,6 @@ async def _run(
 
 
 def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
-    from evaluation.compare.code_identity import code_change
-    from evaluation.declaration import option_of_log
     from evaluation.runs.backtest import summary_of
 
     if as_json:
@@ -243,23 +241,31 @@ def _print_ran(plan: RunPlan, ran: RunResult, *, as_json: bool) -> None:
         figures_table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
             say_result(f"{counted(ran.held, 'case')} were already on the run's topic and were not paid for again.")
-        if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
-            say_result(
-                f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}."
-            )
-        elif ran.status == "finished":
-            option = option_of_log(plan.log)
-            explanation = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
-            base = "as-it-was" if option else "live"
-            if base != plan.run_id:
-                say_result(
-                    f"Next: {command_name()} backtest compare {base} {plan.run_id}{explanation if option else ''}"
-                )
+        _say_what_to_compare(plan, ran)
     if ran.status != "finished":
         say(
             f"Stopped: the rest of --max-cost does not cover the next call. {counted(ran.left, 'case')} left. Resume with "
             f"--run-id {plan.run_id}, the same options and a larger --max-cost."
         )
+
+
+def _say_what_to_compare(plan: RunPlan, ran: RunResult) -> None:
+    from evaluation.compare.code_identity import code_change
+    from evaluation.declaration import option_of_log
+
+    if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
+        say_result(f"This run is a baseline of the current code. Compare runs of a changed prompt with {plan.run_id}.")
+    elif ran.status == "finished":
+        if ran.totals.other_model and not plan.prompts and not plan.models:
+            say_result(
+                f"This run is not a baseline: other models than the recorded ones answered {counted(ran.totals.other_model, 'call')}. "
+                "For a baseline, use the models of the recording."
+            )
+        option = option_of_log(plan.log)
+        said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
+        base = "as-it-was" if option else "live"
+        if base != plan.run_id:
+            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
 
 
 @backtest.command()
@@ -303,17 +309,17 @@ def show_verified(result: VerifyResult) -> None:
         table(
             ("case", "status", "first differs at", "reason"),
             [(d.case_id, d.status, d.diverged_at, d.reason) for d in result.differences],
-            title="Cases that differ from the recording",
+            title="Cases that were not repeated exactly (at most 20)",
         )
     say_result(
-        f"{result.identical:,} of {counted(result.cases, 'case')} came out byte for byte as recorded: {counted(result.calls, 'call')}, "
+        f"{result.identical:,} of {counted(result.cases, 'case')} were repeated byte for byte: {counted(result.calls, 'call')}, "
         f"{counted(result.misses, 'miss')}, {result.seconds:.1f} s; {counted(result.look_ahead, 'piece')} of later information refused."
     )
     if result.diverged > result.cases - result.identical:
         say_result(f"In {counted(result.diverged, 'case')} some event before the signal differs from the recording.")
     if result.other_rules:
         say_result(
-            f"{counted(result.other_rules, 'case')} decided by other judgement rules: this log is no baseline for this code. "
+            f"{counted(result.other_rules, 'case')} followed other judgement rules: this log is no baseline for this code. "
             "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
         )
     if not result.cases:

@@ -15,6 +15,7 @@ from newsproof.app.sheet import (
     Columns,
     Sheet,
     Unit,
+    advise,
     figures_table,
     json_line,
     money,
@@ -129,7 +130,7 @@ def gate(
     if format == ReportFormat.table:
         lines = (*(f"! {warning}" for warning in comparison.warnings), f"Verdict: {comparison.verdict}.")
         for line in (*lines, *(f"Gate {reason}." for reason in why)):
-            say_result(line)
+            advise(line)
     else:
         print_comparison(comparison, format)
     raise typer.Exit(status)
@@ -213,7 +214,7 @@ _USD = Unit(money)
 _COUNTS: Columns = {
     **{name: name for name in ("executed", "reused", "missed")},
     "USD": ("cost_usd", _USD),
-    "avoided": ("avoided_cost_usd", _USD),
+    "avoided USD": ("avoided_cost_usd", _USD),
 }
 
 

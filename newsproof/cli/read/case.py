@@ -29,7 +29,7 @@ from newsproof.report.signals import (
 )
 from schemas.errors import ConfigError
 from schemas.events import Event, EventReceived, EvidenceCritiqued, SignalSynthesized
-from schemas.printable import counted, shortened
+from schemas.printable import Count, counted, shortened
 from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, named_by, read_case, read_cases, read_signals
@@ -414,8 +414,8 @@ def _print_replay(recording: Recording, replayed: ReplayResult) -> None:
     say_result(f"Case {recording.case_id}: {recording.received.news.text[:100]}")
     steps = ", ".join(dict.fromkeys(u.step for u in replayed.used if u.execution == "executed")) or "nothing"
     say_result(
-        f"Called again: {steps} ({replayed.count('executed')} calls, {money(_cost(replayed))} USD); "
-        f"{replayed.count('reused')} replies reused"
+        f"Called again: {steps} ({counted(replayed.count('executed'), 'call')}, {money(_cost(replayed))} USD); "
+        f"{Count(replayed.count('reused')):reply|replies} reused"
     )
     if replayed.status != "replayed":
         say_result(f"It was not replayed to the end ({replayed.status}): {replayed.reason}")

@@ -545,7 +545,7 @@ def test_better_is_held_back_while_one_block_could_reverse_it() -> None:
     found = compare_runs(run("A", a), run("B", b), returns)
     assert (found.primary.verdict, found.primary.reversible) == ("not distinguishable", True)
     assert found.primary.note.startswith("not called better: one block")
-    assert "the difference is above 0 in 14 of the 14 blocks that differ (sign test: p 0.000)" in found.primary.note
+    assert "the difference is above 0 in 14 of the 14 blocks that differ (sign test: p <0.001)" in found.primary.note
     assert "one bad block would reverse it" in found.verdict
 
 

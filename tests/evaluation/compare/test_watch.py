@@ -101,7 +101,9 @@ def test_better_is_held_while_one_bad_block_would_reverse_it() -> None:
     pennies = seen("profit@24h", [0.005] * 20, spread=0.001, exposed=True, shock=0.2, stop_when="better")
     assert (pennies.verdict, pennies.held, pennies.stop) == ("not yet distinguishable", True, False)
     assert "not called better: one bad block would reverse it" in describe_watch(pennies)
-    assert pennies.sides.startswith("the difference is above 0 in 19 of the 19 blocks that differ (sign test: p 0.000)")
+    assert pennies.sides.startswith(
+        "the difference is above 0 in 19 of the 19 blocks that differ (sign test: p <0.001)"
+    )
     assert seen("profit@24h", [0.05] * 20, exposed=True, shock=0.2).verdict == "better"
     assert seen("profit@24h", [-0.005] * 20, spread=0.001, exposed=True, shock=0.2).verdict == "worse"
 
@@ -221,6 +223,11 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     shown = watch(database, "shadow-1").stdout
     assert "shadow-1 compared with offline judgements (run id live)" in shown
     assert "Verdict: lower since day 39" in shown and "The stop rule (either) holds" in shown
+
+
+def test_the_table_of_runs_says_that_avoided_costs_are_dollars(database: dict[str, str]) -> None:
+    shown = CliRunner().invoke(app, ["backtest", "show", "plain"], env=database).stdout
+    assert "USD ┃ avoided USD ┃" in shown
 
 
 def test_a_run_without_a_metric_cannot_be_watched_afterwards(database: dict[str, str]) -> None:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from evaluation.declaration import parse_declaration
 from evaluation.replay.cutoffs import cutoff_of, cutoffs, known_to_training
+from evaluation.replay.verify import Difference, VerifyResult
+from evaluation.runs.backtest import RunResult
 from evaluation.runs.performer import CostLimit, CostLimitReached
 from evaluation.runs.plan import RunPlan, run_id_of
+from evaluation.runs.run_tables import RunTotals
 from infra.settings import Settings
 from newsproof.app.invocation import parse_time
+from newsproof.cli.measure.backtest import _print_ran, show_verified
+from newsproof.cli.read.case import _print_replay
 from schemas.errors import ConfigError
-from streams.replay import Change
+from streams.replay import Change, ReplayResult
 from tests.evaluation.runs.run_samples import CountingModel, prompt
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
@@ -38,6 +45,44 @@ def test_a_plan_names_the_log_that_it_replays_and_the_option_that_chose_it() -> 
         plan = RunPlan(run_id="r", log=log)
         assert plan.range_options == option
         assert parse_declaration(plan.changes).log == ("" if log == "journal" else log)
+
+
+@pytest.mark.parametrize(
+    ("plan", "note"),
+    [
+        (
+            RunPlan(run_id="baseline"),
+            "This run is not a baseline: other models than the recorded ones answered 41 calls.",
+        ),
+        (RunPlan(run_id="mini", models={"plan": "openai:mini"}), ""),
+    ],
+)
+def test_an_unchanged_run_by_other_models_says_that_it_is_no_baseline(
+    plan: RunPlan, note: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _print_ran(plan, RunResult(status="finished", totals=RunTotals(other_model=41)), as_json=False)
+    said = capsys.readouterr().out
+    assert ("not a baseline" in said) == bool(note) and note in said
+
+
+def test_a_replayed_case_counts_one_call_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    called = SimpleNamespace(execution="executed", step="synthesize", calls=())
+    reused = SimpleNamespace(execution="reused", step="plan", calls=())
+    recording = SimpleNamespace(case_id="a", received=SimpleNamespace(news=SimpleNamespace(text="news")))
+    for replies, said in ((1, "1 reply reused"), (2, "2 replies reused")):
+        replayed = ReplayResult(status="miss", case=None, end=None, used=cast(Any, (called, *[reused] * replies)))
+        _print_replay(cast(Any, recording), replayed)
+        out = capsys.readouterr().out
+        assert "Called again: synthesize (1 call, " in out and said in out
+
+
+def test_a_log_of_other_rules_is_not_said_to_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = Difference(case_id="a", status="refused", diverged_at="", reason="recorded by rules 1")
+    show_verified(VerifyResult(cases=2, identical=1, other_rules=1, differences=[refused]))
+    said = capsys.readouterr().out
+    assert "Cases that were not repeated exactly (at most 20)" in said
+    assert "1 of 2 cases were repeated byte for byte: 0 calls" in said
+    assert "1 case followed other judgement rules" in said
 
 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:

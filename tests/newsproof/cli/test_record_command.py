@@ -93,5 +93,6 @@ def test_losers_and_withdrawn_orders_stay_in_the_track_record() -> None:
     assert page == track_page(found, written_at="2026-03-01")
     assert "watched &lt;b&gt;" in page
     assert "<b>" not in page
+    assert f"{everything.low:.1%} … {everything.high:.1%}" in page, "one column holds both ends of the interval"
     assert "<script" not in page
     assert msgspec.json.encode(found)
