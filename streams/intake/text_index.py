@@ -119,6 +119,12 @@ class TextIndex(Free, Port):
         self._consumer.assign(self._tps)
         self._reading = asyncio.create_task(self._read(), name="text-index")
 
+    async def watch(self) -> None:
+        """Wait for an error that ends the reading, and raise it: no query would ever be answered again."""
+        assert self._reading is not None
+        await asyncio.wait([self._reading])
+        self._reading.result()
+
     async def close(self) -> None:
         if self._reading is not None:
             self._reading.cancel()

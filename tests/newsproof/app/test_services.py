@@ -11,10 +11,14 @@ import pytest
 
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
+from infra.kafka.topics import KafkaAddress
+from infra.settings import load_settings
+from newsproof.app.processes import services
 from newsproof.app.processes.lifecycle import run_until
 from newsproof.cli.run import up as commands
 from schemas.errors import TransientError
 from schemas.topics import Topics
+from streams.intake.text_index import TextIndex
 from tests.newsproof.command import environment
 
 STRUCK_WHEN_IT_SAYS = """
@@ -78,6 +82,25 @@ async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: st
     with pytest.raises(TransientError, match="ends ended unexpectedly"):
         await run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
     assert asked.is_set(), "the other part was stopped"
+
+
+async def test_an_error_in_the_reading_of_the_indexes_ends_the_worker(
+    made_topics: Topics, address: KafkaAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(self: TextIndex) -> None:
+        raise LookupError("nobody foresaw this")
+
+    monkeypatch.setattr(TextIndex, "_follow", fails)
+    monkeypatch.setattr(services, "shutdown_on_signal", asyncio.Event)
+    for name, value in address.as_environment().items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings(
+        _env_file=None, newsproof_mode="offline", newsproof_data_dir=tmp_path, topic_partitions=2,
+        newsproof_topic_prefix=made_topics.prefix, clickhouse_url="http://127.0.0.1:1",
+    )  # fmt: skip
+    with pytest.raises(LookupError, match="nobody foresaw"):
+        async with asyncio.timeout(60):
+            await services.run_worker(settings, take_over=True)
 
 
 def test_waiting_for_a_model_server_ends_with_its_settings_or_says_how_to_start_one(
