@@ -60,7 +60,7 @@ class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
     billed_requests: int
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class RunMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. ``seconds_by_step``: mean per deep message, rounds summed."""
 
     steps: tuple[StepFigures, ...]
@@ -75,13 +75,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(c for c in self.cases if c.path == "deep")
 
 
-async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
+async def measured(tables: ClickHouse, order: dict[str, int]) -> RunMeasures:
     """Read the measurements of an installation that held nothing else; ``order`` ranks the steps for the table."""
     steps = await read_steps(tables)
     cases = [CaseMeasure(**row) for row in (await tables.query(_CASES)).dicts()]
     seconds = {str(step): float(s) for step, s in (await tables.query(_STEP_SECONDS)).rows}
     asked, answered = (await tables.query(_SEARCHES)).rows[0]
-    return Measured(
+    return RunMeasures(
         steps=tuple(sorted(steps, key=lambda s: order.get(s.step, len(order)))),
         cases=tuple(cases),
         seconds_by_step=seconds,

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lab.acceptance.measures import CaseMeasure, Measured
+from lab.acceptance.measures import CaseMeasure, RunMeasures
 from lab.acceptance.targets import Verdict
 from newsproof.app.sheet import Sheet, say_result, table
 from newsproof.report.data import StepFigures
@@ -40,7 +40,7 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_of(
     mode: str,
-    run: Measured,
+    run: RunMeasures,
     targets: Sequence[Verdict],
     criteria: Sequence[Verdict],
     seconds: float,

@@ -16,7 +16,7 @@ from infra.models import routes
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from infra.settings.verification import FULL_PIPELINE
-from lab.acceptance.measures import Measured, ended, measured
+from lab.acceptance.measures import RunMeasures, ended, measured
 from lab.acceptance.messages import MESSAGES, SOURCE, acceptance_news
 from lab.acceptance.report import AcceptanceReport, print_report, report_of
 from lab.acceptance.targets import criteria, verdicts
@@ -155,7 +155,7 @@ async def _run(running: Pipeline, max_cost: float | None) -> AcceptanceReport:
         await _publish(settings, items)
         await _until_ended(tables, {str(item.external_id) for item in items})
         order = {step: place for place, step in enumerate(_flow_order())}
-        measures: Measured = await measured(tables, order)
+        measures: RunMeasures = await measured(tables, order)
     took_s = time.monotonic() - began
     return report_of(mode_in_words(settings), measures, verdicts(measures), criteria(measures), took_s, max_cost)
 

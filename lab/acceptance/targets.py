@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from lab.acceptance.measures import Measured
+from lab.acceptance.measures import RunMeasures
 from lab.acceptance.messages import MESSAGES, Message, ids_of
 from schemas.printable import counted
 
@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def verdicts(run: Measured) -> list[Verdict]:
+def verdicts(run: RunMeasures) -> list[Verdict]:
     deep = run.deep
     unpriced = sum(c.unpriced_calls for c in deep)
     cost = _mean(c.cost_usd or 0.0 for c in deep)
@@ -64,7 +64,7 @@ def verdicts(run: Measured) -> list[Verdict]:
     ]
 
 
-def _requests(run: Measured) -> Verdict:
+def _requests(run: RunMeasures) -> Verdict:
     """Return the target for search requests: the billed ones, or all requests if no provider bills any.
 
     The simple path sends one; a second one is for a claim in doubt (``agents.planning.due_searches``).
@@ -82,7 +82,7 @@ def _requests(run: Measured) -> Verdict:
     )
 
 
-def criteria(run: Measured) -> list[Verdict]:
+def criteria(run: RunMeasures) -> list[Verdict]:
     """Return the criteria for the messages themselves, whatever the cost and duration."""
     cases = {case.message: case for case in run.cases}
     to_search = _names(m for m in MESSAGES if m.searched)

@@ -53,7 +53,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
 
 
-class Watched:
+class JournalWatch:
     """Follows the journal incrementally. ``ends`` counts ended cases by terminal event."""
 
     def __init__(self, settings: Settings) -> None:
@@ -119,10 +119,10 @@ def offline_settings(directory: Path, *, max_open_cases: int) -> Settings:
     )
 
 
-async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> Watched:
+async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> JournalWatch:
     """Publish the news, kill the worker ``kills`` times on the way, and wait until every case has ended."""
     await publish(running.settings, generated_news(cases, seed=seed))
-    seen, worker = Watched(running.settings), running.services[0]
+    seen, worker = JournalWatch(running.settings), running.services[0]
     due = [cases * (number + 1) // (kills + 1) for number in range(kills)]
     moved, reported, before = time.monotonic(), time.monotonic(), -1
     while (ended := sum(seen.ends.values())) < cases:

@@ -54,7 +54,7 @@ ASKED = (
 """First the page's own requests, each after the previous response; then those of a reader's choices."""
 
 
-class _Reached(Backend):
+class _TablesBackend(Backend):
     """The components behind the routes. These routes use only the tables."""
 
     def reachable_tables(self) -> ClickHouse:
@@ -81,7 +81,7 @@ async def analytics(sizes: Sequence[int] = tuple(SIZES)) -> list[Figure]:
 
 async def _timed(settings: Settings, pid: int, cases: int, within_s: float) -> list[Figure]:
     figures, spent = [], 0.0
-    backend = _Reached(settings)
+    backend = _TablesBackend(settings)
     app = FastAPI()
     app.state.backend = backend
     answer_errors(app, wrong_address)

@@ -21,7 +21,7 @@ import psutil
 
 from infra.kafka.topics import offsets_of, read_range
 from lab.backtest.generated import generated_news
-from lab.backtest.selftest import Watched, offline_settings, publish
+from lab.backtest.selftest import JournalWatch, offline_settings, publish
 from lab.bench.measures import Figure
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
@@ -97,7 +97,7 @@ async def _measured(work: Callable[[Pipeline], Coroutine[Any, Any, T]]) -> T:
 async def judged(running: Pipeline, total: int, *, seed: int, first: int = 0) -> None:
     """Publish news until there are ``total``, and wait until all cases have ended."""
     await publish(running.settings, generated_news(total - first, seed=seed))
-    seen = Watched(running.settings)
+    seen = JournalWatch(running.settings)
     while sum(seen.ends.values()) < total:
         await asyncio.sleep(1.0)
         await seen.look()

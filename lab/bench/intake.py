@@ -13,7 +13,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import committed_by, offsets_of
 from lab.backtest.generated import generated_news
-from lab.backtest.selftest import Watched, offline_settings, publish
+from lab.backtest.selftest import JournalWatch, offline_settings, publish
 from lab.bench.measures import EVENTS_A_CASE, Figure
 from lab.bench.world import World, end, news, world
 from newsproof.app.composition import address_of, topics_of
@@ -93,7 +93,7 @@ async def _fresh_first(old: int) -> list[Figure]:
 
 
 async def _waited_for_fresh(running: Pipeline, old: int) -> tuple[list[float], int]:
-    settings, seen = running.settings, Watched(running.settings)
+    settings, seen = running.settings, JournalWatch(running.settings)
     await publish(settings, generated_news(old, seed=1))
     while seen.opened < 2000:
         await asyncio.sleep(0.5)

@@ -50,18 +50,18 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
             await migrate(client)
             await _fill(client, entries)
             before = psutil.Process().memory_info().rss
-            recalling = _Recalling(client)
+            reader = _MemoryReader(client)
             cpu = _cpu_s(server.pid)
-            (load,) = await _times(recalling.one, 1)
+            (load,) = await _times(reader.recall, 1)
             load_cpu, held = _cpu_s(server.pid) - cpu, psutil.Process().memory_info().rss - before
-            await _times(recalling.one, WARMING, at_once=AT_ONCE)  # warm up connections and caches
+            await _times(reader.recall, WARMING, at_once=AT_ONCE)  # warm up connections and caches
             cpu = _cpu_s(server.pid)
-            alone = await _times(recalling.one, RECALLS)
+            alone = await _times(reader.recall, RECALLS)
             cpu_ms = (_cpu_s(server.pid) - cpu) / RECALLS * 1000
-            beside = await _times(recalling.one, RECALLS, at_once=AT_ONCE)
-            burst = await _times(recalling.one, 1, at_once=BURST)
+            beside = await _times(reader.recall, RECALLS, at_once=AT_ONCE)
+            burst = await _times(reader.recall, 1, at_once=BURST)
             bare = statistics.median(await _times(lambda: client.query("SELECT 1"), RECALLS))
-    if not recalling.found:
+    if not reader.found:
         raise AssertionError("no recall found anything: what was measured is no search")
     usual = statistics.median(alone)
     return [
@@ -75,7 +75,7 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
         Figure(name="memory: processor time of that, ours and the engine's", value=load_cpu, unit="s", target="-"),
         Figure(name="memory: resident memory that it takes", value=held / 2**20, unit="MiB", target="-"),
         Figure(name=f"memory: a burst of {BURST} at once, 95 in 100 within", value=_within(burst), unit="ms", target="-"),
-        Figure(name="memory: recalls of that burst without memory", value=recalling.without, unit="recalls", target="0"),
+        Figure(name="memory: recalls of that burst without memory", value=reader.without, unit="recalls", target="0"),
     ]  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _row(number: int, entries: int, vector: list[int]) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-class _Recalling:
+class _MemoryReader:
     """Recalls the sample's news one after another."""
 
     def __init__(self, client: ClickHouse) -> None:
@@ -129,7 +129,7 @@ class _Recalling:
         self._news = sample_news()
         self._asked = self.found = self.without = 0
 
-    async def one(self) -> None:
+    async def recall(self) -> None:
         news = self._news[self._asked % len(self._news)]
         self._asked += 1
         effect = Recall(text=news.text, asset="BTC", as_of=NOW, limit=5, exclude_case="none")

@@ -85,7 +85,7 @@ _MADE_BY = {
 }
 
 
-class Repeated(LogAt, frozen=True):
+class RepeatedLog(LogAt, frozen=True):
     """The sample as the journal of an installation that repeated it, each round on its own partition."""
 
     rounds: int = 1
@@ -108,7 +108,7 @@ class _Rounds:
 
 async def _verified(cases: int) -> list[Figure]:
     """Verify the same cases with one process and with two, alternately. The time includes their start."""
-    where = Repeated(rounds=-(-cases // 42))
+    where = RepeatedLog(rounds=-(-cases // 42))
     took: dict[int, float] = {}
     for processes in (1, 2, 1, 2):
         result = await verify_at(where, processes=processes)

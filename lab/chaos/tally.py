@@ -165,7 +165,7 @@ STILL_S = 30.0
 """A sink that inserts nothing for this long has either caught up or is stuck."""
 
 
-class Compared(msgspec.Struct, frozen=True):
+class TableComparison(msgspec.Struct, frozen=True):
     """The comparison of one table with the log. Rows are counted as stored, without ``FINAL``."""
 
     table: str
@@ -179,7 +179,7 @@ class Compared(msgspec.Struct, frozen=True):
         return not (self.lost or self.duplicates or self.strange)
 
 
-async def compare_tables(client: ClickHouse, tally: Tally) -> list[Compared]:
+async def compare_tables(client: ClickHouse, tally: Tally) -> list[TableComparison]:
     """Wait until the tables hold as many rows as the log says, or stop growing; then compare row by row."""
     wanted = {table: len(keys) for table, keys in tally.rows.items()}
     held, since = await _held(client, wanted), time.monotonic()
@@ -195,7 +195,7 @@ async def _held(client: ClickHouse, tables: dict[str, int]) -> dict[str, int]:
     return {table: int((await client.query(f"SELECT count() FROM {table}")).rows[0][0]) for table in tables}
 
 
-async def _compared(client: ClickHouse, table: str, keys: set[int]) -> Compared:
+async def _compared(client: ClickHouse, table: str, keys: set[int]) -> TableComparison:
     of_calls = table.endswith("_calls")
     index = ", call_index" if of_calls else ""
     research = f"endsWith(journal_topic, '{RESEARCH_TOPIC}')"
@@ -203,4 +203,4 @@ async def _compared(client: ClickHouse, table: str, keys: set[int]) -> Compared:
     places = ((place(partition, offset, research=bool(of)), more) for of, partition, offset, *more in result.rows)
     rows = [at * CALLS_A_RECORD + more[0] if of_calls else at for at, more in places]
     distinct = set(rows)
-    return Compared(table, len(keys), len(keys - distinct), len(rows) - len(distinct), len(distinct - keys))
+    return TableComparison(table, len(keys), len(keys - distinct), len(rows) - len(distinct), len(distinct - keys))

@@ -8,7 +8,7 @@ from lab.chaos.asker import Asker, must_end
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
 from lab.chaos.outcome import Outcome, Research
-from lab.chaos.tally import Compared, Tally, compare_tables
+from lab.chaos.tally import TableComparison, Tally, compare_tables
 from lab.chaos.watch import Watch
 from newsproof.app.composition import clickhouse_of
 from streams.audit.audit import AuditReport, audit
@@ -93,7 +93,7 @@ def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
     }
 
 
-def _findings(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
+def _findings(tally: Tally, tables: list[TableComparison], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
     return {
         "ended": tally.ended,
         "asked_again": tally.asked_again,

@@ -159,12 +159,12 @@ class _Judge:
             case fx.FindConcerned():
                 reply = fx.ConcernedReply(claims=())
             case fx.CallModel():
-                return await self._asked(need)
+                return await self._ask(need)
             case _:
                 return Miss(f"the file has no answer to {type(need.effect).__name__}")
         return (_free(need, reply),)
 
-    async def _asked(self, need: Need) -> tuple[Call, ...] | Miss:
+    async def _ask(self, need: Need) -> tuple[Call, ...] | Miss:
         for attempt in range(1, TRIES + 1):
             calls = await self._host.perform(
                 need.effect, case_id=need.case.case_id, head_id=need.case.head_id, attempt=attempt

@@ -40,7 +40,7 @@ FD_SLACK = 24
 """Allowed growth of open files, for connections that come and go."""
 
 
-class Measured(msgspec.Struct):
+class ResourceUse(msgspec.Struct):
     """Resources of a process: peak resident memory, and open files at the start and end of its life."""
 
     rss_mb: int = 0
@@ -69,7 +69,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     rows_expected: int = 0
     rows_found: int = 0
     processes_ended: int = 0
-    processes: dict[str, Measured] = {}
+    processes: dict[str, ResourceUse] = {}
     slowest_wave_s: float = 0.0
 
     @property
@@ -201,7 +201,9 @@ class _Run:
         for service in self._running.services:
             process = psutil.Process(service.child.pid)
             life = self._lives.get(service.name, 0)
-            used = self.outcome.processes.setdefault(f"{service.name}{'' if not life else ' (restarted)'}", Measured())
+            used = self.outcome.processes.setdefault(
+                f"{service.name}{'' if not life else ' (restarted)'}", ResourceUse()
+            )
             used.rss_mb = max(used.rss_mb, process.memory_info().rss // 2**20)
             used.files_last = process.num_fds()
             used.files_first = used.files_first or used.files_last

@@ -16,7 +16,7 @@ FAILS_AFTER_S: dict[str, float] = {"timeout": 10.0, "unavailable": 0.1, "rate_li
 """Duration of a failing call: a timeout takes its full time (DEEP_ANALYSIS_TOOL_TIMEOUT), the others fail at once."""
 
 
-class Troubled(Free, Port):
+class FailingProvider(Free, Port):
     """A provider that fails while ``away()`` is true. ``asked`` counts all calls by simulated minute."""
 
     mode: ProviderMode = "offline"

@@ -19,7 +19,7 @@ from agents.tables import load_tables
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
-from lab.outage.ports import Troubled
+from lab.outage.ports import FailingProvider
 from lab.outage.report import Minute, OutageReport
 from lab.outage.worker import MemoryWorker
 from schemas.config import Snapshot
@@ -76,7 +76,7 @@ class _Run:
         self._minutes = sum(minutes)
         self._ended: list[tuple[int, float, Case]] = []
         self._worker: MemoryWorker
-        self._port: Troubled
+        self._port: FailingProvider
 
     async def go(self) -> float:
         ports = self._ports()
@@ -103,7 +103,7 @@ class _Run:
     def _ports(self) -> Ports:
         model, search = OfflineModel(), OfflineSearch()
         made = {
-            name: Troubled(
+            name: FailingProvider(
                 inner, name=name, away=self._away_for(name), kind=self._kind, latency_s=0.5, until_s=self._until_s
             )
             for name, inner in (("light", model), ("heavy", model), ("search", search), ("fallback", model))

@@ -89,11 +89,11 @@ class DeadLetters:
         if self._letters:  # without letters, there are no marks
             async for _, records in _unread(self._address, self._topics.news, self._next):
                 self._sent |= _marks_in(records)
-        letters_found = (
+        marked_letters = (
             replace(letter, requeued=letter.id in self._sent or letter.case in self._sent)
             for letter in self._letters.values()
         )
-        return sorted(letters_found, key=lambda dead_letter: dead_letter.at)
+        return sorted(marked_letters, key=lambda dead_letter: dead_letter.at)
 
     async def whole(self, letters: Sequence[DeadLetter]) -> list[DeadLetter]:
         """Return these letters with their complete original records."""
@@ -157,11 +157,11 @@ async def _unread(
         offsets[tp] = records[-1].offset + 1
 
 
-class _Named(msgspec.Struct):
+class _NewsSource(msgspec.Struct):
     source: str
 
 
-_source_of = msgspec.json.Decoder(_Named).decode
+_source_of = msgspec.json.Decoder(_NewsSource).decode
 
 
 def _marks_in(records: Sequence[Any]) -> set[str]:

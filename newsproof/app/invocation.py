@@ -158,7 +158,7 @@ class OptionsAnywhere(typer.core.TyperGroup):
             raise SystemExit(exits.INTERRUPTED) from None
 
 
-class _HelpAsStarted(typer.Context):
+class _HelpContext(typer.Context):
     def get_help(self) -> str:
         return as_started(super().get_help(), program_name())
 
@@ -173,7 +173,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
     Help texts name commands as the user types them.
     """
     guard_output()
-    typer.core.TyperCommand.context_class = typer.core.TyperGroup.context_class = _HelpAsStarted
+    typer.core.TyperCommand.context_class = typer.core.TyperGroup.context_class = _HelpContext
     try:
         app(prog_name=name)
     except KeyboardInterrupt:

@@ -41,7 +41,7 @@ def for_want_of_room(directory: Path) -> str:
     return " because its disk is full" if disk_is_full(directory) else ""
 
 
-class Embedded(Protocol):
+class EmbeddedServer(Protocol):
     """An embedded server that restarts at its former address."""
 
     data_dir: Path
@@ -61,7 +61,7 @@ class Embedded(Protocol):
 class KeptServer:
     """One embedded server of this command. ``again`` returns its successor, with the same port and directory."""
 
-    def __init__(self, name: str, server: Embedded, again: Callable[[], Embedded] | None = None) -> None:
+    def __init__(self, name: str, server: EmbeddedServer, again: Callable[[], EmbeddedServer] | None = None) -> None:
         self.name = name
         self.server = server
         self.restarts = 0

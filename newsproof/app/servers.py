@@ -89,7 +89,7 @@ async def servers(
         TransientError: a configured server does not respond, or the embedded Kafka has no space to write.
     """
     directory = settings.newsproof_data_dir
-    starting: dict[str, Awaitable[_Found]] = {}
+    starting: dict[str, Awaitable[_ServerHandle]] = {}
     if kafka:
         starting["kafka"] = _kafka(settings, directory / "kafka", say)
     if clickhouse:
@@ -139,8 +139,8 @@ _NAMES = {"kafka": "Kafka", "clickhouse": "ClickHouse"}
 
 
 async def _prepared(
-    name: str, starting: Awaitable[_Found], settings: Settings, phase: Say | None, prepare: Prepare | None
-) -> _Found:
+    name: str, starting: Awaitable[_ServerHandle], settings: Settings, phase: Say | None, prepare: Prepare | None
+) -> _ServerHandle:
     server = await starting
     if phase is not None:
         phase(f"{_NAMES[name]} is ready")
@@ -158,7 +158,7 @@ async def _prepared(
     return server
 
 
-class _Found:
+class _ServerHandle:
     """One server: its address, and the server itself if this command started it."""
 
     def __init__(self, address: str, kept: KeptServer | None = None) -> None:
@@ -170,7 +170,7 @@ class _Found:
             await self.kept.stop()
 
 
-async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Found]:
+async def _side_by_side(starting: dict[str, Awaitable[_ServerHandle]]) -> dict[str, _ServerHandle]:
     tasks = {name: asyncio.ensure_future(start) for name, start in starting.items()}
     try:
         await asyncio.gather(*tasks.values())
@@ -178,7 +178,7 @@ async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Fo
         for task in tasks.values():
             task.cancel()
         for server in await asyncio.gather(*tasks.values(), return_exceptions=True):
-            if isinstance(server, _Found):
+            if isinstance(server, _ServerHandle):
                 await server.end()
         raise
     return {name: task.result() for name, task in tasks.items()}
@@ -187,21 +187,21 @@ async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Fo
 # Kafka
 
 
-async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
+async def _kafka(settings: Settings, directory: Path, say: Say) -> _ServerHandle:
     if settings.kafka_bootstrap_servers:
         if not await any_listens(settings.kafka_bootstrap_servers):
             raise TransientError(
                 f"no Kafka broker responds at {settings.kafka_bootstrap_servers}: start it, correct "
                 "KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
             )
-        return _Found(settings.kafka_bootstrap_servers)
+        return _ServerHandle(settings.kafka_bootstrap_servers)
     from infra.embedded.kafka.server import EmbeddedKafka
 
-    async def start() -> _Found:
+    async def start() -> _ServerHandle:
         refuse_unusable_directory(settings)
         server = EmbeddedKafka(directory, progress=say)
         await server.start()
-        return _Found(server.bootstrap, KeptServer("Kafka", server))
+        return _ServerHandle(server.bootstrap, KeptServer("Kafka", server))
 
     return await _running_or_own(lambda: running_kafka(directory), start)
 
@@ -248,7 +248,7 @@ async def any_listens(bootstrap: str) -> bool:
 # ClickHouse
 
 
-async def _clickhouse(settings: Settings, directory: Path) -> _Found:
+async def _clickhouse(settings: Settings, directory: Path) -> _ServerHandle:
     if settings.clickhouse_url:
         parts = urlsplit(settings.clickhouse_url)
         if not await _pings(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"):
@@ -256,11 +256,11 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
                 "no ClickHouse responds at CLICKHOUSE_URL: start it, correct the setting, or unset it to use the "
                 "embedded ClickHouse"
             )
-        return _Found(settings.clickhouse_url)
+        return _ServerHandle(settings.clickhouse_url)
     from infra.embedded.clickhouse.server import EmbeddedClickHouse
     from newsproof.app.analysts import as_admin, keep_users, users_of
 
-    async def start() -> _Found:
+    async def start() -> _ServerHandle:
         refuse_unusable_directory(settings)
         users = users_of(settings, directory)
         server = EmbeddedClickHouse(directory, port=settings.clickhouse_port, users=users)
@@ -269,7 +269,7 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
         url = f"http://{server.host}:{server.port}"
         write_owner_only(directory / "address", url)
         again = partial(EmbeddedClickHouse, directory, port=server.port, users=users)
-        return _Found(as_admin(url, directory), KeptServer("ClickHouse", server, again))
+        return _ServerHandle(as_admin(url, directory), KeptServer("ClickHouse", server, again))
 
     async def running() -> str | None:
         url = await running_clickhouse(directory)
@@ -320,13 +320,13 @@ async def _pings(url: str) -> bool:
 
 
 async def _running_or_own(
-    running: Callable[[], Awaitable[str | None]], start: Callable[[], Awaitable[_Found]]
-) -> _Found:
+    running: Callable[[], Awaitable[str | None]], start: Callable[[], Awaitable[_ServerHandle]]
+) -> _ServerHandle:
     """Use the running server; otherwise start one, or wait for it if another command is starting one."""
     deadline = asyncio.get_running_loop().time() + _OTHERS_START_S
     while True:
         if (address := await running()) is not None:
-            return _Found(address)
+            return _ServerHandle(address)
         try:
             return await start()
         except ConfigError as exc:

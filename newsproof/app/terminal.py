@@ -90,12 +90,12 @@ def bytes_of_output() -> BinaryIO | None:
 _COMMAND = re.compile(r"(?<![\w./-])newsproof (?=[a-z])")
 
 
-class _Given:
+class _GlobalOptions:
     data_dir: Path | None = None
     env_file: Path | None = None
 
 
-GIVEN = _Given()
+GIVEN = _GlobalOptions()
 """The command-line options that a hint repeats. Set once they are parsed."""
 
 

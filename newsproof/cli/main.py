@@ -78,7 +78,7 @@ def commands_of(module: str) -> MutableMapping[str, Any]:
     return typer.main.get_group(import_module(f"newsproof.cli.{module}").app).commands
 
 
-class _Listed(MutableMapping[str, Any]):
+class _LazyCommands(MutableMapping[str, Any]):
     """The commands of ``LISTED`` after the given ones. Each is created when it is looked up."""
 
     def __init__(self, given: MutableMapping[str, Any]) -> None:
@@ -105,7 +105,7 @@ class ListedGroup(OptionsAnywhere):
 
     def __init__(self, *, commands: Any = None, **more: Any) -> None:
         super().__init__(**more)
-        self.commands = _Listed(commands or {})
+        self.commands = _LazyCommands(commands or {})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the headings with their commands."""

@@ -162,7 +162,7 @@ class Report(msgspec.Struct, frozen=True):
     def horizon_s(self) -> int:
         """Default horizon of charts: a day, or the one with most outcomes if a day has none; 0 without outcomes."""
         counted = {row["horizon_s"]: row["cases"] for row in self["calibration"]}
-        return _DAY_S if _DAY_S in counted else max(counted, key=lambda horizon: (counted[horizon], horizon), default=0)
+        return _DAY_S if _DAY_S in counted else max(counted, key=lambda seconds: (counted[seconds], seconds), default=0)
 
 
 async def read_report(

@@ -168,8 +168,8 @@ async def publish(
                 sent.append(await producer.send(topic, value, key=news.key))
                 report.published += 1
             position += 1
-        for sending in sent:
-            await sending
+        for delivery in sent:
+            await delivery
     return report
 
 

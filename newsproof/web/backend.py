@@ -262,11 +262,11 @@ class Readings:
     """Cached readings by key. Callers that come during a reading wait for it. The latest :data:`MOST_KEPT` are kept."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, _Reading] = {}
+        self._kept: dict[Hashable, _CachedAnswer] = {}
 
     async def of(self, asked: Hashable, for_s: float, read: Callable[[], Awaitable[T]]) -> T:
         """Return a reading at most ``for_s`` seconds old, else the result of ``read``."""
-        reading = self._kept.pop(asked) if asked in self._kept else _Reading()
+        reading = self._kept.pop(asked) if asked in self._kept else _CachedAnswer()
         self._kept[asked] = reading
         while len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
@@ -277,7 +277,7 @@ class Readings:
             return answer
 
 
-class _Reading:
+class _CachedAnswer:
     def __init__(self) -> None:
         self.lock, self.at = asyncio.Lock(), -inf
         self.answer: Any = None

@@ -57,11 +57,11 @@ class Guard:
                         out[name] = value
             await send(message)
 
-        refusal = self._refused(scope, headers)
-        if refusal is None and scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
-            body, refusal = await _body_of(headers, receive)
+        denial = self._refused(scope, headers)
+        if denial is None and scope["method"] in ("POST", "PUT", "PATCH", "DELETE"):
+            body, denial = await _body_of(headers, receive)
             receive = _replayed(body, receive)
-        await (refusal or self._app)(scope, receive, with_headers)
+        await (denial or self._app)(scope, receive, with_headers)
 
     def _refused(self, scope: Scope, headers: Headers) -> Any:
         if not self._any_host and (name := _host(headers.get("host", ""))) not in LOOPBACK:

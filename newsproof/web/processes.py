@@ -56,9 +56,9 @@ class Figures:
     def of(self, name: str, **labels: str) -> list[tuple[str, dict[str, str], float]]:
         """Return (process, labels, value) of the samples of this name with these labels."""
         return [
-            (process, labels_found, value)
-            for process, (known, labels_found, value) in self._samples
-            if known == name and labels.items() <= labels_found.items()
+            (process, sample_labels, value)
+            for process, (known, sample_labels, value) in self._samples
+            if known == name and labels.items() <= sample_labels.items()
         ]
 
     def one(self, how: Callable[[list[float]], float], name: str, **labels: str) -> float | None:
@@ -77,12 +77,12 @@ class Processes:
     async def look(self) -> tuple[list[Process], Figures]:
         """Read the state of all processes concurrently."""
         async with httpx.AsyncClient(trust_env=False, timeout=WITHIN_S) as http:
-            answers = await asyncio.gather(*(self._asked(http, target) for target in targets_in(self._directory)))
+            answers = await asyncio.gather(*(self._poll(http, target) for target in targets_in(self._directory)))
         return [process for process, _ in answers], Figures(
             (process.name, sample) for process, samples in answers for sample in samples
         )
 
-    async def _asked(self, http: httpx.AsyncClient, target: Target) -> tuple[Process, list[Sample]]:
+    async def _poll(self, http: httpx.AsyncClient, target: Target) -> tuple[Process, list[Sample]]:
         process = Process(name=target.name, kind=target.kind, state="away", seen_at=self._seen.get(target.name))
         try:
             readiness, metrics = await asyncio.gather(

@@ -18,7 +18,7 @@ from infra.offline.scripted import HEAVY, LIGHT, SCRIPTED_HEADER
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from lab.__main__ import app
-from lab.acceptance.measures import CaseMeasure, Measured
+from lab.acceptance.measures import CaseMeasure, RunMeasures
 from lab.acceptance.messages import MESSAGES, ids_of
 from lab.acceptance.run import live_question
 from lab.acceptance.targets import criteria, verdicts
@@ -41,14 +41,14 @@ def case(
     )  # fmt: skip
 
 
-def run(*cases: CaseMeasure, seconds: dict[str, float] | None = None, answered: int = 20) -> Measured:
-    return Measured(
+def run(*cases: CaseMeasure, seconds: dict[str, float] | None = None, answered: int = 20) -> RunMeasures:
+    return RunMeasures(
         steps=(), cases=cases, seconds_by_step=SECONDS if seconds is None else seconds,
         searches_asked=20, searches_answered=answered,
     )  # fmt: skip
 
 
-def missed(measured: Measured) -> list[str]:
+def missed(measured: RunMeasures) -> list[str]:
     return [v.target for v in verdicts(measured) if not v.met]
 
 
@@ -67,7 +67,7 @@ def test_requests_to_free_providers_count_only_where_none_is_billed() -> None:
     assert (free.met, free.measured, free.note) == (True, 1.5, "billed; 6 sent, 1 message with more than one")
 
 
-def all_messages(**changed: dict[str, object]) -> Measured:
+def all_messages(**changed: dict[str, object]) -> RunMeasures:
     """Every message as it must end: searched, and observe where it is made up; those named changed in these fields."""
     cases = []
     for message in MESSAGES:

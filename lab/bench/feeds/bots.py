@@ -125,7 +125,7 @@ async def bots() -> list[Figure]:
     ids = {order.signal_id: order.asset for order in orders}
     entries = [1000 * (receiver.seen["enter", ids[id]] - at) for id, at in entered.items()]
     exits = [1000 * (receiver.seen["exit", ids[id]] - at) for id, at in retracted.items()]
-    return _figures(bare, entries, exits, [1000 * halt for halt in halts])
+    return _figures(bare, entries, exits, [1000 * seconds for seconds in halts])
 
 
 def _figures(bare: list[float], entries: list[float], exits: list[float], halts: list[float]) -> list[Figure]:

@@ -65,7 +65,7 @@ TRUTHS: dict[str, Truth] = {
 }
 
 
-class Fitted(msgspec.Struct, frozen=True):
+class FitResult(msgspec.Struct, frozen=True):
     """One fit: its mean squared distance to the truth, and the share of signals whose interval covers their truth."""
 
     distance: float
@@ -103,7 +103,7 @@ def draw(rng: np.random.Generator, truth: Truth, stories: int, *, shared: float 
     return confidences, [int(normal.cdf(x) < truth(c)) for c, x in zip(confidences, drawn.tolist(), strict=True)]
 
 
-def one_fit(name: str, stories: int, seed: int, shared: float = 0.0) -> Fitted:
+def one_fit(name: str, stories: int, seed: int, shared: float = 0.0) -> FitResult:
     """Fit one curve and compare it with the truth. ``shared``: as in :func:`draw`."""
     truth = TRUTHS[name]
     confidences, outcomes = draw(np.random.default_rng([seed, stories]), truth, stories, shared=shared)
@@ -112,7 +112,7 @@ def one_fit(name: str, stories: int, seed: int, shared: float = 0.0) -> Fitted:
     curve = Curve(target=HOUR, stories=stories, intercept=intercept, slope=slope, covariance=covariance)
     mapped = [apply_curve(curve, c) for c in CONFIDENCES.tolist()]
     covers = np.array([low <= truth(c) <= high for c, (_, low, high) in zip(CONFIDENCES.tolist(), mapped, strict=True)])
-    return Fitted(distance=distance([at for at, _, _ in mapped], truth), covered=float(WEIGHTS @ covers))
+    return FitResult(distance=distance([at for at, _, _ in mapped], truth), covered=float(WEIGHTS @ covers))
 
 
 def one_brier(name: str, seed: int) -> bool:

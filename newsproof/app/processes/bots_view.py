@@ -32,7 +32,7 @@ MARK_EVERY_S, MARK_WITHIN_S = 30.0, 3.0
 """A price is asked again after this time, and has so long to come."""
 
 
-class _Continued:
+class _TopicReader:
     """The committed records of one topic of the last ``days``. Each reading continues from the last."""
 
     def __init__(self, address: KafkaAddress, topic: str, days: int) -> None:
@@ -64,7 +64,7 @@ class DeliveryBook:
         self, address: KafkaAddress, topics: Topics, bot: str | None = None, *, keep: int | None = None
     ) -> None:
         self._records, self._book, self._keep = (
-            _Continued(address, topics.deliveries, DELIVERY_DAYS),
+            _TopicReader(address, topics.deliveries, DELIVERY_DAYS),
             Book(bot),
             keep,
         )
@@ -90,7 +90,7 @@ class DesiredPositions:
     """The positions that live signals ask of each bot, by the bots' own rule."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
-        self._records = _Continued(address, topics.signals, SIGNAL_DAYS)
+        self._records = _TopicReader(address, topics.signals, SIGNAL_DAYS)
         self._latest: dict[str, tuple[Signal, int]] = {}
         self._folds: dict[str, tuple[BotDefinition, Signals]] = {}
 

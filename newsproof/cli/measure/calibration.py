@@ -75,7 +75,7 @@ class CalibrationView(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[TargetView, ...]
 
 
-class Fitted(NamedTuple):
+class FitResult(NamedTuple):
     """A fit, and the setting of the installation that it was made in."""
 
     fitted: CalibrationFitted
@@ -122,7 +122,7 @@ async def show(invocation: Invocation, as_json: JsonObject = False) -> None:
     print_view(view_of(fitted, appended=True))
 
 
-async def _fit(invocation: Invocation, *, append: bool) -> Fitted:
+async def _fit(invocation: Invocation, *, append: bool) -> FitResult:
     from streams.calibration.refit import fit_as_of
 
     settings = invocation.settings()
@@ -133,7 +133,7 @@ async def _fit(invocation: Invocation, *, append: bool) -> Fitted:
         async with open_log(invocation) as log:
             await prepare_topics(log.settings)  # an installation of an older version lacks the topic
             await append_fit(log.address, log.topics, fitted)
-    return Fitted(fitted, settings.mode)
+    return FitResult(fitted, settings.mode)
 
 
 async def _newest(invocation: Invocation) -> CalibrationFitted | None:

@@ -232,7 +232,8 @@ def _print_study(report: StudyReport, name: str) -> None:
 
     for sentence in counts_in_words(report, name):
         say_result(sentence)
-    for sheet in (returns_sheet for returns in TITLES for returns_sheet in study_sheets(report.study, returns)):
-        sheet.print(piped=UNWRAPPED)
+    for returns in TITLES:
+        for sheet in study_sheets(report.study, returns):
+            sheet.print(piped=UNWRAPPED)
     for warning in report.warnings:
         say_result(f"! {warning}")

@@ -142,12 +142,12 @@ async def print_polls(
     fetcher = Fetcher(contact=settings.listener_contact, keys=keys_of(settings))
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(source: Source) -> tuple[PolledSource, tuple[Item, ...]]:
+    async def poll_source(source: Source) -> tuple[PolledSource, tuple[Item, ...]]:
         async with places:
             return await poll(source, fetcher, settings)
 
     try:
-        polls = await asyncio.gather(*map(one, wanted))
+        polls = await asyncio.gather(*map(poll_source, wanted))
     finally:
         await fetcher.close()
     if show_items:

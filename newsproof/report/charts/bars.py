@@ -117,10 +117,10 @@ def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str, on: Ca
         y = floor - value / scale[-1] * _BIN_HEIGHT
         marks.append(element("line", x1=_BIN_LEFT, x2=on.width - 10, y1=y, y2=y, stroke=LINE, stroke_width=1))
         marks.append(text(f"{value:,.6g}", _BIN_LEFT - 8, y + 4, anchor="end", fill=FAINT, size=11))
-    for bin in counted:
-        place = round(bin.low / step)
-        height = bin.count / scale[-1] * _BIN_HEIGHT
-        label = f"{_signed(place * step)} to {_signed((place + 1) * step)}: {bin.count} {noun}"
+    for bucket in counted:
+        place = round(bucket.low / step)
+        height = bucket.count / scale[-1] * _BIN_HEIGHT
+        label = f"{_signed(place * step)} to {_signed((place + 1) * step)}: {bucket.count} {noun}"
         box = {
             "x": _BIN_LEFT + (place - first) * wide + 1,
             "y": floor - height,

@@ -112,12 +112,12 @@ async def study(request: Request, period: InPeriod, by: Dimension = "verdict", f
     The JSON is that of `newsproof backtest study --json`.
 
     As CSV, one line per point of each group."""
-    study_report = await _study(backend_of(request), by, period)
+    event_study = await _study(backend_of(request), by, period)
     if format == "csv":
-        rows = [] if isinstance(study_report, str) else points_of(study_report.study)
+        rows = [] if isinstance(event_study, str) else points_of(event_study.study)
         return csv_file(f"study-{by}", POINT_COLUMNS, rows)
     return as_json(
-        {"study": None, "why": study_report} if isinstance(study_report, str) else {"study": study_report, "why": ""}
+        {"study": None, "why": event_study} if isinstance(event_study, str) else {"study": event_study, "why": ""}
     )
 
 
@@ -132,10 +132,10 @@ async def study_chart(
     returns: Returns = "abnormal",
 ) -> Response:
     """Return the event study as SVG, with a panel for each of its largest groups."""
-    study_report = await _study(backend_of(request), by, period)
-    if isinstance(study_report, str):
-        raise Refused(404, "there is no event study to draw", study_report)
-    return _as_svg(in_colours(drawn_study(study_report, returns, canvas(size, language)), theme))
+    event_study = await _study(backend_of(request), by, period)
+    if isinstance(event_study, str):
+        raise Refused(404, "there is no event study to draw", event_study)
+    return _as_svg(in_colours(drawn_study(event_study, returns, canvas(size, language)), theme))
 
 
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
