@@ -45,10 +45,17 @@ async def judged(directory: Path, own: Mapping[str, str]) -> dict[str, Any]:
     """Publish the news; return the case once it has a signal."""
     item = {"source": "me", "text": NEWS, "published_at": datetime.now(UTC).isoformat()}
     await asyncio.to_thread(newsproof, "publish", "-", cwd=directory, env=own, stdin=f"{json.dumps(item)}\n".encode())
-    case: dict[str, Any] = {}
-    while case.get("status") != "signal":
-        done = await asyncio.to_thread(newsproof, "cases", "--json", cwd=directory, env=own)
-        case = json.loads(next(iter(done.stdout.splitlines()), "{}"))
+    follow = (*COMMAND, "signals", "--follow", "--json")
+    signals = await asyncio.create_subprocess_exec(*follow, cwd=directory, env=environment(**own), stdout=PIPE)
+    assert signals.stdout is not None
+    stage = ""
+    while stage != "final":
+        stage = json.loads(await signals.stdout.readline())["stage"]
+    signals.terminate()
+    await signals.wait()
+    done = await asyncio.to_thread(newsproof, "cases", "--json", cwd=directory, env=own)
+    case: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
+    assert case["status"] == "signal"
     return case
 
 
