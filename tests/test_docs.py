@@ -133,11 +133,24 @@ def test_every_path_that_is_named_exists(page: Path) -> None:
     assert [word for word in ours if not list(PROJECT.glob(word.rstrip("/")))] == []
 
 
+@pytest.mark.parametrize(
+    "page", sorted({*PAGES, *(PROJECT / "docs").glob("*.md"), PROJECT / "SECURITY.md"}), ids=lambda p: p.name
+)
 def test_every_test_that_is_named_exists(page: Path) -> None:
     for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text_of(page)):
         tree = ast.parse((PROJECT / file).read_text("utf-8"))
         there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
         assert test in there, f"{page.name} names {file}::{test}"
+    bare = {word for word in quoted(page) if re.fullmatch(r"test_\w+", word)}
+    assert bare - every_test() - {"test_NAME"} == set()
+
+
+@cache
+def every_test() -> set[str]:
+    """The name of every test, and of every file of tests."""
+    files = list((PROJECT / "tests").rglob("test_*.py"))
+    named = {name for file in files for name in re.findall(r"def (test_\w+)", text_of(file))}
+    return named | {file.stem for file in files}
 
 
 def test_every_setting_that_is_named_exists(page: Path) -> None:

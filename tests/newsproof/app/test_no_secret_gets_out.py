@@ -145,7 +145,7 @@ async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
 async def ran(
     stack: AsyncExitStack, settings: dict[str, str], address: KafkaAddress, topics: Topics, directory: Path
 ) -> dict[str, str]:
-    """Run a worker and the sink on three news items, and return what they kept and said."""
+    """Run a worker and the sink on one news item, and return what they kept and said."""
     logs = {name: directory / f"{name}.log" for name in ("worker", "sink")}
     running = []
     for name, log in logs.items():

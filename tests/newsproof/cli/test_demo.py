@@ -182,6 +182,7 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
     ("number", "after", "options"),
     [
         (signal.SIGINT, "All gated cases", []),
+        (signal.SIGTERM, "All gated cases", []),
         pytest.param(signal.SIGINT, "Kafka and ClickHouse started", [], marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, "cases opened", [], marks=pytest.mark.long),
         pytest.param(signal.SIGINT, "cases opened", ["--listen"], marks=pytest.mark.long),
