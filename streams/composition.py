@@ -110,7 +110,9 @@ def _gate_of(
     s: _Shared, effects: EffectsHost, budget: Budget, snapshot: Snapshot, authenticate: Callable[[News], bool]
 ) -> Gate:
     limit, count = s.options.max_open_cases, s.options.partitions
-    remote = RemotePartitions(s.address, s.topics.cases, s.group, s.tombstones, s.wake, limit=limit, partitions=count)
+    remote = RemotePartitions(
+        s.address, s.topics.cases, s.group, s.tombstones, s.wake, s.ending, limit=limit, partitions=count
+    )
     admission = Admission(
         limit, count, remote, s.partitions, wake=s.wake,
         may_admit=lambda cases: effects.may_admit(cases) or budget.may_admit(cases),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 
 class Ending:
@@ -26,6 +27,14 @@ class Ending:
         if not self._over.is_set():
             self.error = exc
             self._over.set()
+
+    def watch(self, task: asyncio.Task[Any]) -> None:
+        """End with the error that ends this task, if one does."""
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            self.fail(exc)
 
     async def wait(self) -> None:
         """Wait for a shutdown request.

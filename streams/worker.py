@@ -124,12 +124,13 @@ class Worker:
         await self.configs.start()
         await self.configs.adopt(self.snapshot, self.appender)
         await self.budget.start()
-        sweeping = asyncio.create_task(self._sweep(), name="sweep")
-        sweeping.add_done_callback(
-            lambda t: None if t.cancelled() else self.ending.fail(t.exception() or AssertionError())
-        )
-        looking = None if self.gate is None else asyncio.create_task(self._look(self.gate), name="second-looks")
-        keeping = asyncio.create_task(self._keep(), name="keep-tombstones")
+        own = [
+            asyncio.create_task(self._sweep(), name="sweep"),
+            asyncio.create_task(self._keep(), name="keep-tombstones"),
+            *(() if self.gate is None else (asyncio.create_task(self.gate.looks.run(), name="second-looks"),)),
+        ]
+        for task in (*own, self.configs.following):
+            self.ending.watch(task)
         await self.app.start()
         app_end = asyncio.ensure_future(self.app.wait_until_stopped())
         asked = asyncio.ensure_future(self.ending.wait())
@@ -142,11 +143,8 @@ class Worker:
                     f"the Kafka consumer ended: {self.app.crash_reason!r}; start the worker again", kind="unavailable"
                 ) from self.app.crash_reason
         finally:
-            sweeping.cancel()
-            keeping.cancel()
-            if looking is not None:
-                looking.cancel()
-            asked.cancel()
+            for task in (*own, asked):
+                task.cancel()
             await self._close(app_end)
 
     async def adopt(self, snapshot: Snapshot) -> str:
@@ -220,12 +218,6 @@ class Worker:
             late_s = self.dispatcher.oldest_overdue_s(now)
             if (why := await self._watchdog.look(asyncio.get_running_loop().time(), late_s)) is not None:
                 self.ending.fail(TransientError(why, kind="internal"))
-
-    async def _look(self, gate: Gate) -> None:
-        try:
-            await gate.looks.run()
-        except Exception as exc:  # not CancelledError
-            self.ending.fail(exc)
 
     @property
     def folds(self) -> Path:

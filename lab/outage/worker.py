@@ -103,7 +103,7 @@ class MemoryWorker:
         self._configs.put_local(config)
         self._ending, self._slot, meter = Ending(), WorkerSlot(slot_dir, options.slot), Meter(registry)
         tombstones = Tombstones(self._log)
-        remote = RemotePartitions(_NOWHERE, _TOPICS.cases, "", tombstones, wake, limit=0, partitions=1)
+        remote = RemotePartitions(_NOWHERE, _TOPICS.cases, "", tombstones, wake, self._ending, limit=0, partitions=1)
         self._admission = Admission(options.max_open_cases, 1, remote, parts, wake=wake, may_admit=host.may_admit)
         self._dispatcher = Dispatcher(
             registry,

@@ -123,6 +123,7 @@ class BudgetLedger(Budget):
                 self.position, self.state = kept.position, BudgetState.of(kept.state)
         self._consumer.seek(self._tp, self.position)
         self._following = asyncio.create_task(self._follow(), name="budget")
+        self.ending.watch(self._following)
         self._following.add_done_callback(self._ended)
         await self._until(end)
         self._caught_up = True
@@ -285,8 +286,7 @@ class BudgetLedger(Budget):
                 await self._moved.wait()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (exc := task.exception()) is not None:
-            self.ending.fail(exc)
+        if not task.cancelled() and task.exception() is not None:
             self._aside(self._notify())
 
     async def _notify(self) -> None:

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, committed_by, members_of
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from streams.ending import Ending
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.reader import JournalReader
@@ -65,12 +66,13 @@ class RemotePartitions:
         group: str,
         tombstones: Tombstones,
         wake: Wake,
+        ending: Ending,
         *,
         limit: int,
         partitions: int,
     ) -> None:
         self._address, self._topic, self._group = address, topic, group
-        self._tombstones, self._wake = tombstones, wake
+        self._tombstones, self._wake, self._ending = tombstones, wake, ending
         self._reader = JournalReader(KafkaLog(address), topic, tombstones)
         self._limit, self._partitions = limit, partitions
         self._parts: dict[int, _FollowedPartition] = {}
@@ -101,6 +103,7 @@ class RemotePartitions:
             lambda: self._follow(numbers), "other workers' partitions", unavailable=is_away
         )
         self._task = asyncio.create_task(following, name="elsewhere")
+        self._ending.watch(self._task)
 
     async def stop(self) -> None:
         self.follow(set())

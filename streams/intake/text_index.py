@@ -119,11 +119,11 @@ class TextIndex(Free, Port):
         self._consumer.assign(self._tps)
         self._reading = asyncio.create_task(self._read(), name="text-index")
 
-    async def watch(self) -> None:
-        """Wait for an error that ends the reading, and raise it: no query would ever be answered again."""
+    @property
+    def reading(self) -> asyncio.Task[None]:
+        """The task that reads the journal, once started. Only an error ends it."""
         assert self._reading is not None
-        await asyncio.wait([self._reading])
-        self._reading.result()
+        return self._reading
 
     async def close(self) -> None:
         if self._reading is not None:

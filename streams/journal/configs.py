@@ -47,6 +47,12 @@ class ConfigStore:
             while await self._consumer.position(tp) < end and not self._following.done():
                 await asyncio.wait_for(self._arrived.wait(), 30)
 
+    @property
+    def following(self) -> asyncio.Task[None]:
+        """The task that follows the topic, once started. Only an error ends it."""
+        assert self._following is not None
+        return self._following
+
     async def stop(self) -> None:
         if self._following is not None:
             self._following.cancel()

@@ -78,14 +78,15 @@ async def run_worker(
     if settings.mode == "live":  # what it says of invented signals would be wrong
         newest = await retry_while_unavailable(fits.read, "the calibration maps")
         snapshot = replace(snapshot, calibration=calibration_of(newest))
-    searches, following = SearchCache(settings.search_cache_ttl_seconds), list[Part]()
+    searches, texts = SearchCache(settings.search_cache_ttl_seconds), None
     if ports is None:
         ports, texts = journal_ports_of(settings, clickhouse, searches)
         await texts.start()
-        following.append((texts.watch, None))
         if isinstance(feeds := ports.search.get(FEEDS), FeedSearch):
             feeds.begin()  # the first search would wait for it
     worker, budget = worker_of(settings, registry or verification(), ports, snapshot, options, searches=searches)
+    if texts is not None:
+        worker.ending.watch(texts.reading)
     publisher = publisher_of(settings, worker)
     calibrated = CalibratedCases(fits, worker)
     hot = HotSettings(started, settings, ports, calibrated.adopt)
@@ -93,7 +94,7 @@ async def run_worker(
     serve_health(settings, metrics, lambda: worker_unready(worker, publisher, budget), kind="worker")
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    following += [(calibrated.run, None)] if settings.mode == "live" else []
+    following = ((calibrated.run, None),) if settings.mode == "live" else ()
     await run_until(signalled, (hot.run, None), *following, (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
