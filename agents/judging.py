@@ -42,7 +42,7 @@ def unchecked_case(why: str) -> CaseJudgement:
 def check_case_pages(
     case: Case, references: tuple[SearchReference, ...], stances: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
-    """Return each reference with its checked stance; ``said`` as in :func:`agents.evidence.witnesses.check_pages`."""
+    """Return each reference with its checked stance; ``stances`` as in :func:`agents.evidence.witnesses.check_pages`."""
     once, tables = case.memo.once, compiled(case.config.tables)
     return tuple(once(check_pages_with, tables, claim_of(case), references, stances))
 

@@ -210,8 +210,8 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
 def _denial(case: Case, replies: Replies) -> str:
     """Return the budget's message on the first denied call: the limit that was reached, and when it ends."""
     searched = (o.failure for s in case.searches for o in s.outcomes)
-    replies_given = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
-    return next((r.message for r in replies_given if isinstance(r, Failure) and r.kind == "budget"), "")
+    known_replies = (*searched, *(c.reply for c in (*case.replies.calls, *replies.calls)))
+    return next((r.message for r in known_replies if isinstance(r, Failure) and r.kind == "budget"), "")
 
 
 def _signal(

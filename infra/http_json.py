@@ -135,7 +135,7 @@ def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
 def refused(
     service: Service, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> TransientError | PermanentError:
-    """Return the error for a status other than 200; the caller raises it. ``said`` is the service's message."""
+    """Return the error for a status other than 200; the caller raises it. ``detail`` is the service's message."""
     wait, name = retry_after_s(headers or {}, datetime.now(UTC)), service.name
     if status in {401, 403} and service.key_setting:
         text = f"{name} refuses the key ({status}: {detail}); write a valid one into {service.key_setting}"

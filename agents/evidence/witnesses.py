@@ -137,7 +137,7 @@ def judge_evidence_with(tables: Compiled, claim: Claim, pages: tuple[CheckedPage
 def check_pages(
     claim: Claim, references: Sequence[SearchReference], stances: Sequence[PageStance] | None, snapshot: Snapshot
 ) -> list[CheckedPage]:
-    """Return each reference with its checked stance. ``said``: the critic's reading, None if no critic read the pages."""
+    """Return each reference with its checked stance. ``stances``: the critic's reading, None if no critic read the pages."""
     return check_pages_with(
         compiled(snapshot.tables), claim, tuple(references), None if stances is None else tuple(stances)
     )
@@ -230,7 +230,7 @@ class _QuoteCheck:
 
 
 def counted(word: ReadStance, reading: PageStance | None, *, quoted: bool) -> ReadStance:
-    """Return the stance that counts, from the word rules' stance ``word`` and the critic's reading ``said``.
+    """Return the stance that counts, from the word rules' stance ``word`` and the critic's ``reading``.
 
     ``quoted``: the critic's quote is on the page. Without it, only a denial found by the word rules counts.
     """

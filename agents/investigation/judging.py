@@ -64,7 +64,7 @@ def shown(case: Investigation, stated: FoundClaim) -> tuple[SearchReference, ...
 def check_claim_pages(
     case: Investigation, stated: FoundClaim, stances: tuple[PageStance, ...] | None
 ) -> tuple[CheckedPage, ...]:
-    """Return each reference with its checked stance on a claim. ``said``: the critic's reading, None without a critic."""
+    """Return each reference with its checked stance on a claim. ``stances``: the critic's reading, None without a critic."""
     claim = claim_as(case, stated)
     if stances is None:
         # Word rules do not know which of a subject's stories a denial is about, so they read only the pages that state this claim.

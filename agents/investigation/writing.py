@@ -167,7 +167,7 @@ def draft_of(case: Investigation) -> Draft:
 def written(
     case: Investigation, draft: Draft, sentences_given: tuple[tuple[int, str], ...], *, unwritten: str = ""
 ) -> BriefWritten:
-    """Return the brief. ``said``: sentences, each with the number of its claim, from 1, as a model wrote them.
+    """Return the brief. ``sentences_given``: sentences, each with the number of its claim, from 1, as a model wrote them.
 
     A citation of a page that does not exist or is not about the claim is removed, and so is a sentence left without one. Both
     are counted. A claim without a sentence appears as it was stated. ``unwritten``: why no model wrote.

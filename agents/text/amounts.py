@@ -281,10 +281,10 @@ def main_figures(claimed: Iterable[Figure], value: float | None, unit: str) -> t
 
     ``unit``: unit of the stated amount, used if the text does not contain it.
     """
-    figures_claimed = tuple(claimed)
+    stated = tuple(claimed)
     if value is None or value <= 0:
-        return figures_claimed
-    same = tuple(f for f in figures_claimed if abs(f.value - value) <= SAME * max(f.value, value))
+        return stated
+    same = tuple(f for f in stated if abs(f.value - value) <= SAME * max(f.value, value))
     known, _ = _unit(f"1 {fold_han(unit).lower()}", 0, 1, large=True)
     return same or ((_exactly(value, known),) if known else ())
 

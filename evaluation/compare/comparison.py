@@ -236,10 +236,12 @@ def verdict_of(
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict in ("identical", "not measured") for m in metrics):
         return f"identical: B equals A in all {counted(counts.aligned, 'case')}"
-    alignment = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
+    difference = f"{changed:,} of {counted(counts.aligned, 'case')} differ"
     if alone:
-        alignment += f", and {alone:,} completed in one run only"
-    return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), alignment)))
+        difference += f", and {alone:,} completed in one run only"
+    return "; ".join(
+        filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), difference))
+    )
 
 
 def _of_primary(m: MetricResult) -> str:

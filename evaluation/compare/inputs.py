@@ -205,11 +205,6 @@ _REUSED = """
 SELECT case_id, request_hash, count() FROM v_calls WHERE run_id = {run:String} AND execution = 'reused'
 GROUP BY case_id, request_hash
 """
-# The cases of a run; of a backtest from the table alone, for the view joins much that a list of ids does not need.
-_CASES = {
-    True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
-    False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
-}
 _TIMES = """
 SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL)
 FROM v_judgements WHERE run_id = 'live'
@@ -305,9 +300,7 @@ async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, s
 
 async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
     """Return sentences on the steps that different models answered in run A and in run B, and on models without a known cutoff."""
-    sql = _MODELS.format(
-        in_a=_CASES[a == LIVE_RUN].replace("{run", "{a"), in_b=_CASES[b == LIVE_RUN].replace("{run", "{b")
-    )
+    sql = _MODELS.format(in_a=_case_ids(a, "a"), in_b=_case_ids(b, "b"))
     by: dict[str, dict[str, Sequence[str]]] = {}
     live_models: dict[str, set[str]] = {}
     for step, run_id, models, live in (await tables.query(sql, {"a": a, "b": b})).rows:
@@ -327,12 +320,17 @@ async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
     return [visible(warning) for warning in warnings]
 
 
+def _case_ids(run: str, parameter: str) -> str:
+    """Return the query for the ids of a run's cases. The run is in the query's parameter of this name."""
+    return f"SELECT case_id FROM {cases_of(run)} WHERE run_id = {{{parameter}:String}}"
+
+
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
-    rows_of = f"SELECT {_COLUMNS} FROM {cases_of(run)} WHERE run_id = {{one:String}} AND case_id IN ({_CASES[other == LIVE_RUN]})"
-    counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE_RUN]})"
+    rows_of = f"SELECT {_COLUMNS} FROM {cases_of(run)} WHERE run_id = {{run:String}} AND case_id IN ({_case_ids(other, 'other')})"
+    counted = f"SELECT uniqExact(case_id) FROM ({_case_ids(run, 'run')})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
     rows, count, about, name = await asyncio.gather(
-        tables.query(rows_of, {"one": run, "run": other}),
+        tables.query(rows_of, {"run": run, "other": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
         run_name(tables, run),

@@ -192,7 +192,7 @@ def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) 
     used = shares != 0.0
     scores, shares = scores[used], shares[used]
     grid = grid_of(np.array([pair.at_s for pair in pairs])[used], scores, shares, terms.block_s)
-    of_mean = wild_bootstrap(
+    bounded = wild_bootstrap(
         estimate,
         scores,
         shares,
@@ -202,7 +202,7 @@ def _end(terms: Terms, pairs: Sequence[Pair], how: Scoring, *, b_at_most: bool) 
         inflation=grid.inflation,
         factor=how.factor,
     )
-    return of_mean, grid
+    return bounded, grid
 
 
 def _result(

@@ -309,9 +309,9 @@ def _earned(
 def _reach(pair: Pair, moves: Mapping[ReturnKey, float], horizon_s: int | None, cap: float) -> float:
     """Return the largest move of the assets that the runs named, over all horizons of a signal; the cap if a price is missing."""
     horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
-    found_moves = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
-    known = [abs(move) for move in found_moves if move is not None]
-    return min(max(known), cap) if known and len(known) == len(found_moves) else cap
+    asset_moves = [moves.get((pair.case_id, asset, at)) for asset in _named(pair) for at in horizons]
+    known = [abs(move) for move in asset_moves if move is not None]
+    return min(max(known), cap) if known and len(known) == len(asset_moves) else cap
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:

@@ -87,9 +87,9 @@ async def study_report(
         signals = (await read_signals(tables, run_id, repeat)).signals
     else:
         signals = await live_signals(tables, period)
-    event_list: list[EventPath | LeftOut] = []
+    all_paths: list[EventPath | LeftOut] = []
     synthetic = 0
-    around = [dated.from_ms for dated in signals] or [0]
+    around = [run_signal.from_ms for run_signal in signals] or [0]
     of_benchmark = tuple(f"{BENCHMARK}/{quote}" for quote in DOLLARS)
     benchmarks = await prices.read(of_benchmark, min(around) - _BEFORE_MS, max(around) + _AFTER_MS)
     async for markets, group in prices.by_market(signals, before_ms=_BEFORE_MS, after_ms=_AFTER_MS):
@@ -99,11 +99,11 @@ async def study_report(
             of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
         for series, benchmark, events in of_pair.values():
             paths = event_paths(events, series, benchmark, directed=directed, within_s=prices.within_s)
-            event_list += paths
+            all_paths += paths
             if series is not None and series.imports:
                 synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
     # In a thread, for a page is served meanwhile.
-    study = await asyncio.to_thread(study_of, event_list, dimensions=by, seed=seed, most=most, directed=directed)
+    study = await asyncio.to_thread(study_of, all_paths, dimensions=by, seed=seed, most=most, directed=directed)
     return StudyReport(
         run_id=run_id,
         directed=directed,

@@ -199,11 +199,11 @@ class SignalLookup(Free):
     async def _candidates(self, asking: str, asked: dict[str, Any], limit: int) -> dict[str, list[int]]:
         rows = limit * REVISIONS
         while True:
-            rows_found = (await self._client.query(asking, {**asked, "rows": rows})).rows
+            rows_matched = (await self._client.query(asking, {**asked, "rows": rows})).rows
             signals: dict[str, list[int]] = {}
-            for signal_id, matched in rows_found:
+            for signal_id, matched in rows_matched:
                 signals.setdefault(signal_id, matched)
-            if len(signals) >= limit or len(rows_found) < rows:
+            if len(signals) >= limit or len(rows_matched) < rows:
                 return dict(list(signals.items())[:limit])
             rows *= 10
 

@@ -222,9 +222,7 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
         TransientError: no coordinator responds.
     """
     described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
-    return [
-        str(member[0]) for response in described for described_group in response.groups for member in described_group[5]
-    ]
+    return [str(member[0]) for response in described for member_group in response.groups for member in member_group[5]]
 
 
 async def _of_coordinator(

@@ -91,7 +91,7 @@ class OpenAICompatibleClient(ServiceClient):
     def unavailable(self, response: httpx.Response, detail: str, model: str, *, named_by: str) -> PermanentError | None:
         """Return the error for an exhausted plan, an unavailable model, a wrong address or a missing key, else None.
 
-        ``said`` is the server's own message; ``named_by`` is the setting that names the model.
+        ``detail`` is the server's own message; ``named_by`` is the setting that names the model.
         """
         status, service = response.status_code, self.service
         code = error_message(response, "error", "code")

@@ -22,7 +22,7 @@ def plan_of(
 ) -> dict[str, Any]:
     """Return the arguments of ``decide_next_tools``.
 
-    ``offered`` are the available tools, ``found`` the keywords of an expansion, ``remembered`` whether a past case is
+    ``offered`` are the available tools, ``page_words`` the keywords of an expansion, ``remembered`` whether a past case is
     nearly the same, ``urls`` the URLs of references that are not opened yet.
     """
     kind, searches = str(facts.get("event_type") or event_type_of(news)), facts.get("searches", 0)

@@ -116,9 +116,7 @@ class PublishedSignals:
         if (signal := signal_in(event)) is not None and env.version >= VERDICTS_SINCE and (why := _overstated(signal)):
             self.overstated_count += len(borne_out)
             room = LISTED - len(self.overstated)
-            self.overstated += [
-                FaultySignal(overstated.partition, overstated.offset, why) for overstated in borne_out[:room]
-            ]
+            self.overstated += [FaultySignal(claim.partition, claim.offset, why) for claim in borne_out[:room]]
 
     def finish(self) -> None:
         """End the check: every signal that names a position not found in the journal is forged."""

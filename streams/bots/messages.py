@@ -80,7 +80,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 
 def kind_of(bot: BotDefinition, signal: Signal, sent: SentSignal | None) -> Kind | None:
-    """Return what a revision is to a reader who has ``said``; None: nothing to report."""
+    """Return what a revision is to a reader who has ``sent``; None: nothing to report."""
     is_order = bot.refusal_of(signal) is None
     if sent is not None and sent.is_order and not (is_order and signal.action == sent.action):
         return "retraction"

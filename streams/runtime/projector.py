@@ -220,7 +220,7 @@ class Projector:
     async def _load_all(self, numbers: list[int], turn: object) -> None:
         bounds = await self._log.bounds(self.topic)
         committed = await committed_by(self._address, self._group)
-        known = {tp: mark.offset for tp, mark in committed.items()}
+        known = {tp: commit.offset for tp, commit in committed.items()}
         for tp in (TopicPartition(self.topic, number) for number in numbers):
             if turn is self._turn:
                 await self._load_one(tp, *bounds[tp], known.get(tp), partitions=len(bounds), turn=turn)

@@ -261,11 +261,13 @@ def _say_what_to_compare(plan: RunPlan, ran: RunResult) -> None:
                 f"This run is not a baseline: other models than the recorded ones answered {counted(ran.totals.other_model, 'call')}. "
                 "For a baseline, use the models of the recording."
             )
-        option = option_of_log(plan.log)
-        said = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {option}--run-id as-it-was)"
-        base = "as-it-was" if option else "live"
+        log_option = option_of_log(plan.log)
+        explanation = f" (as-it-was: a run of the same log without changes, made with {command_name()} backtest run {log_option}--run-id as-it-was)"
+        base = "as-it-was" if log_option else "live"
         if base != plan.run_id:
-            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if option else ''}")
+            say_result(
+                f"Next: {command_name()} backtest compare {base} {plan.run_id}{explanation if log_option else ''}"
+            )
 
 
 @backtest.command()

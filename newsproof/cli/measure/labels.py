@@ -240,9 +240,9 @@ def print_report(label_report: LabelReport) -> None:
     )
 
 
-def _share_cells(counted_share: Share) -> tuple[object, ...]:
-    share, interval = _with_interval(counted_share.share, counted_share.low, counted_share.high, ".1%")
-    return counted_share.count, counted_share.of, counted_share.stories, counted_share.days, share, interval
+def _share_cells(share_row: Share) -> tuple[object, ...]:
+    share, interval = _with_interval(share_row.share, share_row.low, share_row.high, ".1%")
+    return share_row.count, share_row.of, share_row.stories, share_row.days, share, interval
 
 
 def _score_cells(score: Score) -> tuple[object, ...]:

@@ -205,7 +205,7 @@ def _columns(written: str) -> dict[str, str]:
 def print_preview(preview: Preview) -> None:
     """Print what an import adds and changes, before it becomes active."""
     say_result(f"{counted(preview.bars, 'bar')} for {', '.join(preview.markets) or 'no market'} from {preview.source}")
-    for overlap in (overlap for overlap in preview.overlaps if overlap.beyond):
+    for overlap in filter(lambda overlap: overlap.beyond, preview.overlaps):
         say_result(
             f"{overlap.market}: {counted(overlap.bars, 'bar')} overlap with import {overlap.version} ({overlap.source}); {overlap.beyond:,} of them differ by "
             f"more than {preview.changed_by:.2%}; median {overlap.median:.4%}, maximum {overlap.largest:.2%}"
