@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from aiokafka.errors import (
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
+from aiokafka.protocol.metadata import MetadataRequest
 
 from infra.kafka.address import KafkaAddress
 from infra.kafka.aiokafka_fixes import read_any_batch
@@ -112,28 +114,45 @@ async def create_topics(
 
 
 async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
-    """Return the descriptions of created topics, as soon as the broker knows all of them.
+    """Return the descriptions of created topics, as soon as every live broker knows all of them.
 
     A broker learns of a topic some time after the controller has created it. A consumer that joins its group earlier
     gets no partition of the topic until its metadata is refreshed, after a minute.
 
     Raises:
-        TransientError: the broker does not learn of the topics in time.
+        TransientError: a broker does not learn of the topics in time.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + KNOWN_WITHIN_S
     while True:
-        described: list[dict[str, Any]] = await admin.describe_topics(names)
-        unknown = [topic["topic"] for topic in described if topic.get("error_code") in _NOT_YET]
-        if not unknown:
-            return described
+        described = await _described_by_each(admin, names)
+        unknown = {topic["topic"]: node for node in described for topic in described[node] if _is_new(topic)}
+        if described and not unknown:
+            return next(iter(described.values()))
         if loop.time() > until:
+            brokers = ", ".join(str(node) for node in sorted(set(unknown.values()))) or "none answers"
             raise TransientError(
-                f"the broker does not know {', '.join(unknown)} {KNOWN_WITHIN_S:g} s after they were made: check that the "
-                "brokers reach their controller, and start again",
+                f"a broker ({brokers}) does not know {', '.join(unknown or names)} {KNOWN_WITHIN_S:g} s after they were "
+                "made: check that the brokers reach their controller, and start again",
                 kind="unavailable",
             )
         await asyncio.sleep(0.02)
+
+
+def _is_new(topic: dict[str, Any]) -> bool:
+    return topic.get("error_code") in _NOT_YET
+
+
+async def _described_by_each(admin: AIOKafkaAdminClient, names: list[str]) -> dict[int, list[dict[str, Any]]]:
+    """Return node → its descriptions. A node that does not answer is left out: it learns of the topics as it starts.
+
+    ``admin.describe_topics`` asks one node, at random.
+    """
+    described, client = {}, admin._client
+    for node in client.cluster.brokers():
+        with suppress(KafkaError):
+            described[node.nodeId] = (await client.send(node.nodeId, MetadataRequest(names))).to_object()["topics"]
+    return described
 
 
 async def read_range(

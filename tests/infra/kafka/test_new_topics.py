@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.client import AIOKafkaClient
+from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import UnknownTopicOrPartitionError
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.structs import BrokerMetadata
 
 from evaluation.runs.topic import RunTopic
 from infra.kafka import topics as module
@@ -16,21 +20,27 @@ from schemas.topics import Topics
 
 
 class Lagging:
-    """Answers as a broker that learns of the lease's topic only after so many questions."""
+    """A broker that learns of a topic only after so many questions: the only one (0), or another one beside it."""
 
-    def __init__(self, topic: str, questions: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, topic: str, questions: float, monkeypatch: pytest.MonkeyPatch, *, other: int = 0) -> None:
         self.asked = 0
-        describe = AIOKafkaAdminClient.describe_topics
+        send, brokers = AIOKafkaClient.send, ClusterMetadata.brokers
 
-        async def lagging(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
+        async def lagging(client: AIOKafkaClient, node: int, request: Any, **more: Any) -> Any:
+            response = await send(client, 1 if node == other else node, request, **more)
+            if not isinstance(request, MetadataRequest) or other not in (0, node):
+                return response
             self.asked += 1
-            found: list[dict[str, Any]] = await describe(admin, names)
+            metadata = response.to_object()
             if self.asked <= questions:
                 unknown = {"error_code": UnknownTopicOrPartitionError.errno, "topic": topic, "partitions": []}
-                return [unknown if one["topic"] == topic else one for one in found]
-            return found
+                metadata["topics"] = [unknown if row["topic"] == topic else row for row in metadata["topics"]]
+            return SimpleNamespace(to_object=lambda: metadata)
 
-        monkeypatch.setattr(AIOKafkaAdminClient, "describe_topics", lagging)
+        monkeypatch.setattr(AIOKafkaClient, "send", lagging)
+        if other:
+            host = BrokerMetadata(other, "127.0.0.1", 1, None)
+            monkeypatch.setattr(ClusterMetadata, "brokers", lambda cluster: {*brokers(cluster), host})
 
 
 async def test_topics_are_made_when_the_broker_knows_them_all(
@@ -40,6 +50,11 @@ async def test_topics_are_made_when_the_broker_knows_them_all(
     made = await ensure_topics(address, topics, partitions=2, replication=1)
     assert broker.asked >= 3, "a group that is joined earlier is given no partition for a minute"
     assert made[topics.publisher_lease] == 1
+
+    others = Topics("other.")
+    beside = Lagging(others.cases, 2, monkeypatch, other=2)
+    await ensure_topics(address, others, partitions=2, replication=1)
+    assert beside.asked >= 3, "of several brokers, each one is asked"
 
     run = RunTopic(address, topics, "one")
     broker = Lagging(run.name, 2, monkeypatch)
@@ -52,5 +67,5 @@ async def test_a_broker_that_never_knows_a_topic_is_an_error_that_names_it(
 ) -> None:
     monkeypatch.setattr(module, "KNOWN_WITHIN_S", 0.1)
     Lagging(topics.publisher_lease, float("inf"), monkeypatch)
-    with pytest.raises(TransientError, match=rf"does not know {topics.publisher_lease} .*controller"):
+    with pytest.raises(TransientError, match=rf"broker \(1\) does not know {topics.publisher_lease} .*controller"):
         await ensure_topics(address, topics, partitions=2, replication=1)
