@@ -152,11 +152,12 @@ class WatchResult(msgspec.Struct, frozen=True, kw_only=True):
     ``blocks`` closed blocks of ``block_days`` UTC days; ``first_block`` of them are needed for an interval, which is None
     before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
     figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
-    interval first excluded 0. ``cases`` counts the differences, those of open blocks included; ``left_out`` is 0, for none is. ``inflation``: by how much the
-    dependence of the blocks may multiply their variance. ``untestable``: independent days would have been enough by now. Of a profit, ``sides`` says in how many blocks the candidate was above
-    live, and how bad the worst was; ``held``: it would be better, if one more block in which each changed trade lost the sample's
-    largest move did not reverse it. ``stop``: the run's stop rule holds. ``code_change``: how the code that decided the run
-    differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
+    interval first excluded 0. ``cases`` counts the differences, those of open blocks included; ``left_out`` is always 0.
+    ``inflation``: by how much the dependence of the blocks may multiply their variance. ``untestable``: independent days
+    would have been enough by now. Of a profit, ``sides`` says in how many blocks the candidate was above live, and how bad
+    the worst was; ``held``: it would be better, if one more block in which each changed trade lost the sample's largest move
+    did not reverse it. ``stop``: the run's stop rule holds. ``code_change``: how the code that decided the run differs from
+    live's, "" if it does not; no rule holds then, for a difference may be the code's.
     """
 
     run_id: str

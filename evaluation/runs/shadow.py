@@ -189,6 +189,8 @@ class Shadow:
         if watch is None or not watch.stop_when or (day is not None and self._looked_on == day):
             return
         try:
+            if day is not None:
+                await self._record("running")  # with the code that recorded these cases, which the look compares
             seen = await look_at_run(self._client, self._plan.run_id, watch, self._at.settings.profit_cap)
         except ConfigError:
             return  # no case worked in both yet

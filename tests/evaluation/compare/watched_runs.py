@@ -14,7 +14,9 @@ BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 A_DAY = 2
 
 
-async def fill(tables: ClickHouse, plan: RunPlan, changes_of_days: Sequence[float]) -> None:
+async def fill(
+    tables: ClickHouse, plan: RunPlan, changes_of_days: Sequence[float], *, code_is_recorded: bool = True
+) -> None:
     """Write two cases a day; the candidate's confidence is live's 0.6 plus the day's change, give or take 0.01."""
     signals: list[dict[str, Any]] = []
     cases: list[dict[str, Any]] = []
@@ -37,7 +39,7 @@ async def fill(tables: ClickHouse, plan: RunPlan, changes_of_days: Sequence[floa
     for table, rows in (("signals", signals), ("run_cases", cases)):
         await tables.insert(table, list(rows[0]), [tuple(row.values()) for row in rows])
     run = {"run_id": plan.run_id, "label": "x", "status": "running", "changes": plan.changes, "version": 1}
-    run |= {"code_version": code_version(), "recorded_code": [code_version()]}
+    run |= {"code_version": code_version(), "recorded_code": [code_version()] * code_is_recorded}
     run |= {"started_at": ms(BEGAN), "cases_from": ms(BEGAN), "cases_to": ms(BEGAN)}
     await tables.insert("runs", list(run), [tuple(run.values())])
 

@@ -23,6 +23,7 @@ from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
 from newsproof.app.data_access import LogAccess
+from newsproof.app.version import code_version
 from schemas.config import Prompt, Snapshot
 from schemas.effects import CallModel
 from tests.empty_journal import EmptyJournal
@@ -45,6 +46,7 @@ LIVE = Snapshot(
     prompts=load_prompts(),
     tables=load_tables(demo=True),
     case_deadline_seconds=120.0,
+    code_version=code_version(),
 )
 
 

@@ -202,6 +202,18 @@ async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_ru
         await installation.shadow(model, plan=other).run()
 
 
+@pytest.mark.slow
+async def test_the_stop_rule_knows_what_code_recorded_the_cases_that_it_looks_at(installation: Installation) -> None:
+    plan = shadow_plan(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when="either"))
+    await fill(installation.tables, plan, [-0.2] * 40, code_is_recorded=False)
+    async with installation.living(), installation.shadowing(installation.shadow(Priced(), plan=plan)) as running:
+        assert not running.done(), "a difference may be due to code that is not recorded"
+        await installation.world.publish(*items(0))
+        await installation.until_judged("ruled", 81)
+        ended = await asyncio.wait_for(asyncio.shield(running), 30)
+    assert (ended.status, ended.replayed) == ("decided", 81)
+
+
 def test_a_run_needs_a_candidate_and_the_same_candidate_is_the_same_run() -> None:
     with pytest.raises(ConfigError, match="--prompt"):
         shadow_plan({}, None, "fail", WATCH)
