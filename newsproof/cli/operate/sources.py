@@ -53,6 +53,8 @@ UNRATED = "unrated"
 LAG = Unit(lambda seconds: "" if seconds is None else f"{seconds:.0f}")
 RESOLVED_WITHIN_S = 3.0
 """Time for looking up the address of a source that is added."""
+STATE_LABELS = {"backing_off": "backing off", "left out": "not set up", "never looked at": "not polled"}
+"""State → its label in tables, where it differs; the page has the same labels."""
 sources = typer.Typer(cls=ListGroup, help="List, check, add, remove and mute news sources. Without a command: `list`.")
 app.add_typer(sources, name="sources")
 
@@ -68,7 +70,7 @@ async def list_sources(invocation: Invocation, wide: Wide = False, as_json: Json
     columns: Columns = {
         "source": "id",
         "kind": "kind",
-        "state": lambda row: row.state.replace("_", " "),
+        "state": lambda row: STATE_LABELS.get(row.state, row.state),
         "last news": ("news_at", MINUTE),
         "reputation": lambda row: reputation_cell(row.reputation),
         "problem, and what to do": lambda row: with_remedy(row.why, row.do),
