@@ -149,7 +149,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             # 32 + 15: zlib detects gzip or deflate itself
             plain = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS).decompress(body, self._max_bytes + 1)
         except zlib.error as exc:
-            raise TransientError(f"{host} sent a broken {encoding} body; Newsproof retries", kind="network") from exc
+            raise TransientError(f"{host} sent a broken {encoding} body", kind="network") from exc
         if len(plain) > self._max_bytes:
             raise self._too_large(host)
         return plain
@@ -239,10 +239,10 @@ def _is_loopback(host: str) -> bool:
 def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientError:
     """Return the error for a timeout or a failed connection. The caller raises it ``from exc``."""
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
-        return TransientError(f"{who} did not respond within {timeout_s:g} s; Newsproof retries", kind="timeout")
+        return TransientError(f"{who} did not respond within {timeout_s:g} s", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
-        f"no connection to {who} ({detail}); Newsproof retries. If this persists, check the network and the address",
+        f"no connection to {who} ({detail}). If this persists, check the network and the address",
         kind="network",
     )
 

@@ -115,9 +115,7 @@ def json_of(response: httpx.Response, service: Service, *, exact: bool = False) 
         # Not orjson: it rejects the whole body for one lone surrogate in a title, and has no Decimal.
         return json.loads(response.content, parse_float=parse_float)
     except (ValueError, RecursionError) as exc:
-        raise UselessAnswerError(
-            f"{service.name}'s response is not JSON ({type(exc).__name__}); Newsproof retries"
-        ) from exc
+        raise UselessAnswerError(f"{service.name}'s response is not JSON ({type(exc).__name__})") from exc
 
 
 def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
@@ -128,7 +126,7 @@ def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
     """
     body = json_of(response, service)
     if not isinstance(body, dict):
-        raise UselessAnswerError(f"{service.name}'s response is not a JSON object; Newsproof retries")
+        raise UselessAnswerError(f"{service.name}'s response is not a JSON object")
     return body
 
 
@@ -144,10 +142,10 @@ def refused(
         text = f"{name} does not serve this address ({status}: {detail}); use another network, or switch its tool off"
         return PermanentError(text, kind="refused", status=status)
     if status == 429:
-        text = f"{name}'s rate limit is reached ({detail}); Newsproof retries later"
+        text = f"{name}'s rate limit is reached ({detail})"
         return TransientError(text, kind="rate_limit", status=status, retry_after_s=wait)
     if status == 408 or status >= 500:
-        text = f"{name} is unavailable ({status}: {detail}); Newsproof retries"
+        text = f"{name} is unavailable ({status}: {detail})"
         return TransientError(text, kind=kind_of_server_error(status), status=status, retry_after_s=wait)
     if status < 400:
         where = service.address_setting or "its address setting"

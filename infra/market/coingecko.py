@@ -79,7 +79,7 @@ class CoinGecko:
         body = json_of(await self.source.get("/search", {"query": symbol}), self.source.service)
         coins = body.get("coins") if isinstance(body, dict) else None
         if not isinstance(coins, list):
-            raise UselessAnswerError("CoinGecko's response has no coins; Newsproof retries")
+            raise UselessAnswerError("CoinGecko's response has no coins")
         ranked = [
             (rank, coin_id) for coin in coins if (ranking := _ranked(coin, symbol)) for rank, coin_id in [ranking]
         ]
@@ -121,7 +121,7 @@ def _value(point: Point | None) -> Decimal | None:
 def _points(body: dict[str, Any], name: str) -> list[Point]:
     rows = body.get(name)
     if not isinstance(rows, list):
-        raise UselessAnswerError(f"CoinGecko's response has no {name}; Newsproof retries")
+        raise UselessAnswerError(f"CoinGecko's response has no {name}")
     points = []
     for row in rows:
         pair = row if isinstance(row, list) and len(row) == 2 else (None, None)
@@ -129,5 +129,5 @@ def _points(body: dict[str, Any], name: str) -> list[Point]:
         if at is not None and value is not None:
             points.append(Point(at, value))
     if rows and not points:
-        raise UselessAnswerError(f"none of CoinGecko's {name} can be read; Newsproof retries")
+        raise UselessAnswerError(f"none of CoinGecko's {name} can be read")
     return points

@@ -99,10 +99,10 @@ class CoinMetrics:
             raise refused(self.source.service, 400, message, response.headers)
         rows = json_object(response, self.source.service).get("data")
         if not isinstance(rows, list):
-            raise UselessAnswerError("Coin Metrics' response has no data; Newsproof retries")
+            raise UselessAnswerError("Coin Metrics' response has no data")
         days = [day for row in rows if (day := _day(row)) is not None]
         if rows and not days:
-            raise UselessAnswerError("no day of Coin Metrics' response can be read; Newsproof retries")
+            raise UselessAnswerError("no day of Coin Metrics' response can be read")
         return days
 
 

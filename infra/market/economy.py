@@ -186,7 +186,7 @@ class Fred:
             raise refused(self.source.service, 401 if "api_key" in message else 400, message, response.headers)
         rows = json_object(response, self.source.service).get("observations")
         if not isinstance(rows, list):
-            raise UselessAnswerError("the FRED API's response has no observations; Newsproof retries")
+            raise UselessAnswerError("the FRED API's response has no observations")
         read = [(row.get("date"), row.get("value")) for row in rows if isinstance(row, dict)]
         return _days([(str(day), str(value)) for day, value in read])
 
@@ -224,7 +224,7 @@ class Mood:
         response = await self.source.get("/fng/", {"limit": str(max(limit, 1)), "format": "json"})
         data = json_object(response, self.source.service).get("data")
         if not isinstance(data, list):
-            raise UselessAnswerError("alternative.me's response has no data; Newsproof retries")
+            raise UselessAnswerError("alternative.me's response has no data")
         points = []
         for row in data:
             known = isinstance(row, dict)
@@ -232,7 +232,7 @@ class Mood:
             if at is not None and value is not None and 0 <= value <= 100:
                 points.append(Point(at, value))
         if data and not points:
-            raise UselessAnswerError("alternative.me's response has no figure that can be read; Newsproof retries")
+            raise UselessAnswerError("alternative.me's response has no figure that can be read")
         return points
 
 
@@ -247,7 +247,7 @@ def _none_of_that_day() -> Known:
 def _table(response: httpx.Response, series: str) -> dict[date, Decimal]:
     rows = list(csv.reader(response.text.lstrip("\ufeff").splitlines()))
     if not rows or rows[0] not in (["observation_date", series], ["DATE", series]):
-        raise UselessAnswerError(f"FRED's response is no table of {series}; Newsproof retries")
+        raise UselessAnswerError(f"FRED's response is no table of {series}")
     return _days([(row[0], row[1]) for row in rows[1:] if len(row) == 2])
 
 

@@ -207,7 +207,7 @@ def floor(at: datetime, step: timedelta) -> datetime:
 def _rows(body: Any, service: Service, places: Sequence[int], step: timedelta, *, per_second: int) -> Iterator[Bar]:
     """Parse rows. ``places`` are the row indexes of start time, open, high, low, close and volume."""
     if not isinstance(body, list) or any(not isinstance(row, list) or len(row) < 6 for row in body):
-        raise UselessAnswerError(f"{service.name}'s response is no list of candles; Newsproof retries")
+        raise UselessAnswerError(f"{service.name}'s response is no list of candles")
     for row in body:
         began = when(row[places[0]], per_second=per_second)
         opened, high, low, close, volume = (number(row[n]) for n in places[1:])
@@ -231,13 +231,13 @@ def _candle(bar: Bar, service: Service) -> Candle:
     if bar.open is None:
         raise _unreadable(service)
     if not (0 < bar.low <= min(bar.open, bar.close) and max(bar.open, bar.close) <= bar.high and bar.volume >= 0):
-        raise UselessAnswerError(f"{service.name}'s response has an impossible candle; Newsproof retries")
+        raise UselessAnswerError(f"{service.name}'s response has an impossible candle")
     prices = {"open": float(bar.open), "high": float(bar.high), "low": float(bar.low), "close": float(bar.close)}
     return Candle(ended_at=bar.ended, **prices, volume=float(bar.volume))
 
 
 def _unreadable(service: Service) -> UselessAnswerError:
-    return UselessAnswerError(f"{service.name}'s response has a candle that cannot be read; Newsproof retries")
+    return UselessAnswerError(f"{service.name}'s response has a candle that cannot be read")
 
 
 def _ceiling(at: datetime, step: timedelta) -> datetime:

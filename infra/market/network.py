@@ -159,7 +159,7 @@ async def _chart_figures(source: Source, chart: str, _symbol: str, as_of: dateti
     body = json_object(await source.get(f"/charts/{chart}", params), source.service)
     rows = body.get("values")
     if body.get("status") != "ok" or not isinstance(rows, list):
-        raise UselessAnswerError("blockchain.info's response has no values; Newsproof retries")
+        raise UselessAnswerError("blockchain.info's response has no values")
     name, unit = CHARTS[chart]
     return series_figures(name, unit, "blockchain.info", [_day_of_chart(row) for row in rows], as_of)
 
@@ -172,7 +172,7 @@ def _llama_rows(response: httpx.Response, service: Service) -> list[Any]:
     """
     body = json_of(response, service, exact=True)
     if not isinstance(body, list):
-        raise UselessAnswerError(f"{service.name}'s response is no series; Newsproof retries")
+        raise UselessAnswerError(f"{service.name}'s response is no series")
     return body
 
 

@@ -188,7 +188,7 @@ def series_figures(name: str, unit: str, source: str, read: list[Point | None], 
     """
     points = [p for p in read if p is not None]
     if read and not points:
-        raise UselessAnswerError(f"no figure of {source} can be read; Newsproof retries")
+        raise UselessAnswerError(f"no figure of {source} can be read")
     newest = last_known(points, as_of, max_age=_SERIES_MAX_AGE)
     if newest is None:
         return [], [f"{name}: none of the days before {as_of:%Y-%m-%d}"]

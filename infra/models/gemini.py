@@ -99,7 +99,7 @@ class GeminiModel:
             doing="calling Gemini",
             refused=lambda exc: translate_status(exc, self.model),
             useless=lambda exc: UselessAnswerError(
-                f"Gemini's response is not a generateContent response ({type(exc).__name__}); Newsproof retries. "
+                f"Gemini's response is not a generateContent response ({type(exc).__name__}). "
                 "If this persists, check GEMINI_BASE_URL"
             ),
         )

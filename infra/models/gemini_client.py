@@ -151,7 +151,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
         return _rate_limited(exc, detail, model, now)
     if status == 408 or status >= 500:
         return TransientError(
-            f"Gemini is unavailable ({status}: {detail}); Newsproof retries",
+            f"Gemini is unavailable ({status}: {detail})",
             kind=kind_of_server_error(status),
             status=status,
             retry_after_s=_wanted_delay_s(exc, now),
@@ -161,7 +161,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
 
 def _rate_limited(exc: vendor.APIError, detail: str, model: str, now: datetime) -> TransientError:
     if not _is_of_the_day(exc):
-        text, wait_s = f"Gemini's rate limit is reached ({detail}); Newsproof retries later", _wanted_delay_s(exc, now)
+        text, wait_s = f"Gemini's rate limit is reached ({detail})", _wanted_delay_s(exc, now)
         return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
     # Its RetryInfo may nevertheless say a few seconds (github.com/voideditor/void/issues/557).
     return TransientError(

@@ -34,7 +34,7 @@ def as_wanted(reply: Reply, effect: CallModel) -> Reply:
         return reply
     if effect.forced_function is not None and not reply.function_calls:
         if not isinstance(reply.data, dict):
-            text = f"the arguments of {effect.forced_function!r} are no object; Newsproof retries"
+            text = f"the arguments of {effect.forced_function!r} are no object"
             return Failure(kind="invalid_output", message=text, retryable=True, status=200)
         reply = replace(reply, text="", data=None, function_calls=(FunctionCall(effect.forced_function, reply.data),))
     declared = {f.name: f.parameters for f in effect.functions}

@@ -75,7 +75,7 @@ def unpriced(answered_by: str) -> dict[str, Any]:
 
 def invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
     """Return the error for an unusable response that is worth a retry."""
-    return UselessAnswerError(f"{quoted(message, 400)}; Newsproof retries", spent=spent)
+    return UselessAnswerError(quoted(message, 400), spent=spent)
 
 
 def cut(effect: CallModel, beside: str, spent: dict[str, Any]) -> UselessAnswerError:

@@ -90,9 +90,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             if self._proxy.tls:
                 stream = await stream.start_tls(tls_context(), self._proxy.host, timeout)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as exc:
-            raise TransientError(
-                f"the proxy {self._proxy.name} does not respond; Newsproof retries", kind="network"
-            ) from exc
+            raise TransientError(f"the proxy {self._proxy.name} does not respond", kind="network") from exc
         try:
             await self._tunnel(stream, self._proxy, number, port, timeout)
         except BaseException:

@@ -56,7 +56,5 @@ class Robots:
         if status >= 500:
             return False
         if status == 429:
-            raise TransientError(
-                f"{origin} asks for fewer requests; Newsproof retries later", kind="rate_limit", status=429
-            )
+            raise TransientError(f"{origin} asks for fewer requests", kind="rate_limit", status=429)
         return body[:MAX_BYTES] if status == 200 and body else True

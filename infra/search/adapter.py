@@ -116,9 +116,7 @@ class SearchAdapter(ABC):
         if malformed := len(read) - len(kept):
             _log.warning("search_results_skipped", provider=self.provider, malformed=malformed, of=len(read))
         if malformed and not kept:
-            raise UselessAnswerError(
-                f"none of the {malformed} results of {self.service.name} can be read; Newsproof retries", spent=spent
-            )
+            raise UselessAnswerError(f"none of the {malformed} results of {self.service.name} can be read", spent=spent)
         results = tuple(order(kept)[: max(1, limit)])
         cut = not self.titles_only and any(not result.content_complete for result in results)
         return Answer(
@@ -128,7 +126,7 @@ class SearchAdapter(ABC):
 
     def _useless(self, why: str) -> UselessAnswerError:
         """Return the error for a response of another shape; ``why`` says what it is or lacks."""
-        return UselessAnswerError(f"{self.service.name}'s response {why}; Newsproof retries", spent=self._spent or None)
+        return UselessAnswerError(f"{self.service.name}'s response {why}", spent=self._spent or None)
 
     @property
     def _spent(self) -> Spent:

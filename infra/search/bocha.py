@@ -61,7 +61,7 @@ def _code_of(body: dict[str, Any]) -> int:
     # A number on success, text on failure ({"code": "403", "message": "You do not have enough money"}).
     code = body.get("code")
     if isinstance(code, bool) or not isinstance(code, int | str) or not re.fullmatch(r"\d{3}", str(code)):
-        raise UselessAnswerError("Bocha's response has no code; Newsproof retries")
+        raise UselessAnswerError("Bocha's response has no code")
     return int(code)
 
 
@@ -72,7 +72,7 @@ def _pages(body: dict[str, Any]) -> list[Any]:
         return []  # the search ran and found nothing
     items = pages.get("value") if isinstance(pages, dict) else None
     if not isinstance(items, list):
-        raise UselessAnswerError("Bocha's response has no list of pages; Newsproof retries")
+        raise UselessAnswerError("Bocha's response has no list of pages")
     return items
 
 

@@ -42,8 +42,7 @@ class Pace:
         wait = max(0.0, self._next_start - self._clock()) + self._queue * self._interval_s
         if wait > self._max_wait_s:
             raise TransientError(
-                f"{wait:.0f} s of searches wait for {self._who}, which takes one per {self._interval_s:g} s; "
-                "Newsproof retries later",
+                f"{wait:.0f} s of searches wait for {self._who}, which takes one per {self._interval_s:g} s",
                 kind="rate_limit",
                 retry_after_s=wait,
             )

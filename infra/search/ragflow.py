@@ -111,9 +111,7 @@ def _translate(code: int, detail: str) -> TransientError | PermanentError:
     if code in _KEY_CODES:
         return refused(_RAGFLOW, 401, f"code {code}, {detail}")
     if code in _TRY_AGAIN or code >= 500:
-        return TransientError(
-            f"RAGFlow failed (code {code}: {detail}); Newsproof retries", kind="unavailable", status=code
-        )
+        return TransientError(f"RAGFlow failed (code {code}: {detail})", kind="unavailable", status=code)
     if code in {102, 404} and any(word in detail.lower() for word in ("dataset", "chunk", "knowledge")):
         text = f"RAGFlow cannot search the dataset (code {code}: {detail}); correct RAGFLOW_DATASET_ID, or let it be parsed"
         return PermanentError(text, kind="not_configured", status=code)

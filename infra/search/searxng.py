@@ -79,9 +79,7 @@ class SearxngSearch(SearchAdapter):
             raise self._useless("has no list of results")
         silent = body.get("unresponsive_engines")
         if not items and silent:
-            raise TransientError(
-                f"none of SearXNG's engines responded ({quoted(silent, 200)}); Newsproof retries", kind="unavailable"
-            )
+            raise TransientError(f"none of SearXNG's engines responded ({quoted(silent, 200)})", kind="unavailable")
         return self._answer(items, _read_item, query, limit=effect.max_results)
 
 

@@ -52,7 +52,7 @@ class ProviderClient(asyncio.Protocol):
             async with asyncio.timeout(TIMEOUT_S):
                 return await answer
         except TimeoutError as exc:
-            raise TransientError(f"no response within {TIMEOUT_S} s: Newsproof retries", kind="timeout") from exc
+            raise TransientError(f"no response within {TIMEOUT_S} s", kind="timeout") from exc
         except OSError as exc:
             raise TransientError("the provider process cannot be reached: see its log", kind="network") from exc
         finally:
@@ -148,7 +148,7 @@ def _checked(response: bytes) -> Any:
             try:
                 return msgspec.json.decode(body)
             except msgspec.DecodeError as exc:
-                raise TransientError("the response is not JSON: Newsproof retries", kind="invalid_output") from exc
+                raise TransientError("the response is not JSON", kind="invalid_output") from exc
         case b"429":
             raise TransientError("too many calls", kind="rate_limit", status=429, retry_after_s=float(body))
         case b"503":

@@ -143,9 +143,7 @@ class TextIndex(Free, Port):
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 await self.read_to_the_ends()
         except TimeoutError as exc:
-            raise TransientError(
-                "the journal was not read in time for the duplicate check; Newsproof retries", kind="timeout"
-            ) from exc
+            raise TransientError("the journal was not read in time for the duplicate check", kind="timeout") from exc
         async with self.moved:
             verdict = self._claims.judge(effect.text_hash, effect.case_id)
         if verdict.waits_for:

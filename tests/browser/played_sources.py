@@ -17,7 +17,7 @@ from streams.listening.memory import SourceCursor
 FAILING = (
     ("protos", "it returned status 404", "not_found"),
     ("theblock", "it returned a web page instead of items (<!DOCTYPE html><title>Just a moment...</title>)", "web_page"),
-    ("deribit-announcements", "www.deribit.com did not respond within 20 s; Newsproof retries", "no_connection"),
+    ("deribit-announcements", "www.deribit.com did not respond within 20 s", "no_connection"),
 )  # fmt: skip
 
 

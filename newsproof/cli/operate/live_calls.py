@@ -422,7 +422,8 @@ def _no_list(name: str, exc: NewsproofError) -> Check:
     if isinstance(exc, PermanentError) and exc.status in _NO_LIST:
         return note(name, f"it has no model list ({exc.status}), so the names were not checked")
     kind = exc.kind if isinstance(exc, PermanentError | TransientError) else "invalid_output"
-    return missing(name, f"no list ({kind})", redacted(str(exc)))
+    then = ": run `newsproof doctor --live` again later" if isinstance(exc, TransientError) else ""
+    return missing(name, f"no list ({kind})", redacted(str(exc)) + then)
 
 
 def _listed(name: str, model_list: ModelList, model: str, models: tuple[ListedModel, ...], answered: bool) -> Check:

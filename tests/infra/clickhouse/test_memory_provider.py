@@ -87,7 +87,7 @@ async def test_the_same_words_under_another_model_match_nothing(clickhouse: Clic
 async def test_a_provider_that_fails_is_not_replaced_by_the_free_vector(clickhouse: ClickHouse) -> None:
     await fill(clickhouse, [remembered("a", NEWS, None)])
     paid = Paid({})
-    paid.fails = TransientError("acme is unavailable; Newsproof retries", kind="unavailable")
+    paid.fails = TransientError("acme is unavailable", kind="unavailable")
     with pytest.raises(TransientError, match="acme is unavailable"):
         await ClickHouseMemory(clickhouse, embedder=paid, timeout_s=30.0).perform(asking())
 

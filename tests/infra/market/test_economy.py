@@ -78,7 +78,7 @@ async def test_a_series_that_fails_is_named_and_the_others_stay() -> None:
         reply = await ask(ports, "economy")
     assert "fed_funds_rate" not in figures(reply) and figures(reply)["dxy"] == 123.22
     assert isinstance(reply, MarketReply)
-    assert reply.unknown == ("economy: fred DFF failed (FRED is unavailable (503: maintenance); Newsproof retries)",)
+    assert reply.unknown == ("economy: fred DFF failed (FRED is unavailable (503: maintenance))",)
 
 
 async def test_stale_figures_and_missing_ones_to_compare_with_are_unknown() -> None:
