@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
+from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress
+from infra.kafka.topics import KafkaAddress, ensure_topics, read_range
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.sdk.client import publish, subscribe
@@ -42,6 +45,24 @@ async def test_topics_news_a_worker_its_publisher_and_a_subscriber_work_over_sas
             async with asyncio.timeout(60):
                 assert len({(await anext(got)).case_id for _ in range(5)}) == 5
             await got.aclose()  # type: ignore[attr-defined]
+
+
+def test_short_reads_over_tls_end_at_once_on_the_loop_of_services(secured: Secured, topics: Topics) -> None:
+    address, tp = secured.address(), TopicPartition(topics.news, 0)
+
+    async def read_one() -> None:
+        reading: Any = read_range(address, {tp: (0, 1)})
+        async with aclosing(reading):
+            await anext(reading)  # the next fetch is under way
+
+    async def read() -> None:
+        await ensure_topics(address, topics, partitions=1, replication=1)
+        async with address.producer() as producer:
+            await producer.send_and_wait(tp.topic, b"x", partition=0)
+        async with asyncio.timeout(15):  # without the fix, half of them take 30 s
+            await asyncio.gather(*(read_one() for _ in range(20)))
+
+    uvloop.run(read())
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,12 @@ async def ran(
         name: await said_where(data, file, process) for name, file, process in zip(logs, files, running, strict=True)
     }
     await publish([*ITEMS], kafka=address, prefix=topics.prefix)
-    while (report := await audit(KafkaLog(address), topics)).cases < len(ITEMS) or report.open:
-        assert all(process.running for process in running), running[0].log_tail()
-        await asyncio.sleep(0.3)
     async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+        while await has_work(http, pages["worker"]):
+            assert all(process.running for process in running), running[0].log_tail()
+            await asyncio.sleep(0.3)
+        report = await audit(KafkaLog(address), topics)
+        assert (report.cases, report.open) == (len(ITEMS), 0)
         while await behind(http, pages["sink"]):  # noqa: ASYNC110 - another process, which tells only when asked
             await asyncio.sleep(0.3)
         shown = {f"{n}{p}": (await http.get(at + p)).text for n, at in pages.items() for p in ("/metrics", "/readyz")}
@@ -170,6 +172,12 @@ async def ran(
     shown |= {f"log of {name}": log.read_text("utf-8") for name, log in logs.items()}
     names = topic_specs(topics, partitions=2)
     return shown | {f"topic {name.removeprefix(topics.prefix)}": await records(address, name) for name in names}
+
+
+async def has_work(http: httpx.AsyncClient, page: str) -> bool:
+    """Whether the worker has a case to open or to end."""
+    lines = (await http.get(f"{page}/metrics")).text.splitlines()
+    return not {f"newsproof_cases_opened_total {len(ITEMS)}.0", "newsproof_open_cases 0.0"} <= set(lines)
 
 
 async def behind(http: httpx.AsyncClient, page: str) -> bool:
