@@ -8,7 +8,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 from agents.core.inquiry import About
@@ -162,7 +161,8 @@ def _dictionary() -> tuple[Any, dict[str, float], float]:
     with tokenizer.get_dict_file() as dictionary:
         tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(dictionary)
     tokenizer.initialized = True
-    lines = files("jieba").joinpath("analyse", "idf.txt").read_text("utf-8").splitlines()
+    with jieba.get_module_res("analyse", "idf.txt") as file:
+        lines = file.read().decode().splitlines()
     weights = {word: float(weight) for word, weight in (line.split(" ") for line in lines)}
     return tokenizer, weights, sorted(weights.values())[len(weights) // 2]
 

@@ -101,11 +101,11 @@ MALFORMED_BODIES = [
             False,
             "GEMINI_API_KEY",
         ),
-        (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "retries"),
-        (Flood(status=503), "unavailable", True, "retries"),
-        (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "later"),
-        (Say({"error": "plain words"}, status=503), "unavailable", True, "retries"),
-        (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), "rate_limit", True, "later"),
+        (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "unavailable"),
+        (Flood(status=503), "unavailable", True, "unavailable"),
+        (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "rate limit"),
+        (Say({"error": "plain words"}, status=503), "unavailable", True, "unavailable"),
+        (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), "rate_limit", True, "rate limit"),
     ],
 )
 async def test_a_status_becomes_a_kind_with_a_way_out(

@@ -14,7 +14,7 @@ from tests.infra.fakes.tavily import SEARCH, tavily
     [
         (403, "auth", False, "TAVILY_API_KEY"),
         (404, "invalid_request", False, "correct"),
-        (408, "timeout", True, "retries"),
+        (408, "timeout", True, "unavailable"),
     ],
 )
 async def test_a_status_becomes_a_kind_with_a_way_out(status: int, kind: str, transient: bool, hint: str) -> None:
