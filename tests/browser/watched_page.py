@@ -78,9 +78,12 @@ class Watched:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda said: self.errors.append(said.text) if _is_violation(said) else None)
 
-    async def violations(self) -> list[str]:
-        """Return what axe-core finds serious or critical, one line each."""
-        found = await self.page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    async def violations(self, *, contrast_alone: bool = False) -> list[str]:
+        """Return what axe-core finds serious or critical, one line each. ``contrast_alone``: only what colours decide."""
+        rules = ["color-contrast"] if contrast_alone else None
+        found = await self.page.evaluate(
+            "(rules) => axe.run(document, {resultTypes: ['violations'], ...(rules && {runOnly: rules})})", rules
+        )
         return [
             f"{one['id']} ({one['impact']}): {node['target']} {node['failureSummary']}"
             for one in found["violations"]

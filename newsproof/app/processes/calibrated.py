@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec.structs import replace
@@ -11,7 +12,9 @@ from schemas.calibration import CalibrationMap
 from schemas.config import Snapshot
 from schemas.errors import NewsproofError
 from streams.calibration.topic import Fits, calibration_of
-from streams.worker import Worker
+
+if TYPE_CHECKING:  # a sink loads no worker
+    from streams.worker import Worker
 
 AGAIN_S = 1.0
 """Pause before the adoption of a map is tried again."""

@@ -23,14 +23,14 @@ from infra.settings import Settings
 from newsproof.app.processes.metrics import loop_stalls
 from newsproof.app.processes.targets import write_target
 from schemas.errors import ConfigError
-from streams.budget.budget import BudgetLedger
 from streams.effects.meter import Latencies
-from streams.publish.publisher import Publisher
-from streams.sink.sink import Sink
-from streams.worker import Worker
 
 if TYPE_CHECKING:
+    from streams.budget.budget import BudgetLedger
     from streams.listening.listener import Listener
+    from streams.publish.publisher import Publisher
+    from streams.sink.sink import Sink
+    from streams.worker import Worker
 
 log = structlog.get_logger(__name__)
 

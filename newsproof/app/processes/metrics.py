@@ -15,15 +15,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from newsproof.app.data_dir import LastAudit
 from newsproof.app.version import VERSION, code_version
-from streams.budget.budget import BudgetLedger
 from streams.effects.meter import BUCKETS_S, Latencies, Meter
-from streams.intake.intake import Intake
-from streams.publish.publisher import Publisher
-from streams.sink.sink import Sink
-from streams.worker import Worker
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a page or a bot loads no worker
+    from streams.budget.budget import BudgetLedger
+    from streams.intake.intake import Intake
     from streams.listening.listener import Listener
+    from streams.publish.publisher import Publisher
+    from streams.sink.sink import Sink
+    from streams.worker import Worker
 
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 SOURCE_STATES = ("waiting", "ok", "stale", "backing_off", "blocked")

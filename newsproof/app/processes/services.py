@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import structlog
 from msgspec.structs import replace
@@ -43,9 +44,11 @@ from streams.effects.search_cache import SearchCache
 from streams.intake.feed_search import FeedSearch
 from streams.journal.log import KafkaLog
 from streams.journal.retry import retry_while_unavailable
-from streams.publish.publisher import Publisher
 from streams.runtime.worker_slot import refuse_taken_slot
-from streams.worker import Worker
+
+if TYPE_CHECKING:  # a sink loads no worker
+    from streams.publish.publisher import Publisher
+    from streams.worker import Worker
 
 log = structlog.get_logger(__name__)
 

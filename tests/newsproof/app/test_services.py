@@ -19,7 +19,7 @@ from newsproof.cli.run import up as commands
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.intake.text_index import TextIndex
-from tests.newsproof.command import environment
+from tests.newsproof.command import CHECKOUT, environment
 
 STRUCK_WHEN_IT_SAYS = """
 import asyncio, signal, sys
@@ -101,6 +101,12 @@ async def test_an_error_in_the_reading_of_the_indexes_ends_the_worker(
     with pytest.raises(LookupError, match="nobody foresaw"):
         async with asyncio.timeout(60):
             await services.run_worker(settings, take_over=True)
+
+
+@pytest.mark.parametrize("module", ["newsproof.app.processes.services", "newsproof.web.service"])
+def test_neither_a_sink_nor_the_page_loads_a_worker(module: str) -> None:
+    loaded = f"import sys, {module}; sys.exit('faust' in sys.modules or 'streams.worker' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], cwd=CHECKOUT, check=False).returncode == 0
 
 
 def test_waiting_for_a_model_server_ends_with_its_settings_or_says_how_to_start_one(
