@@ -128,7 +128,17 @@ class Reconciler:
                 records += self._closed(entry, now.now, "the destination no longer has it")
             else:
                 records.append(_settled(entry.planned, "refused", "the destination does not have it"))
-        return records + self._left_open(now, now_ms)
+        return records + self._without_position(now) + self._left_open(now, now_ms)
+
+    def _without_position(self, now: Situation) -> list[DeliveryRecord]:
+        """Settle the exits of entries that the destination turned out not to have: no request would ever confirm them."""
+        held = {position.planned.id for position in self._book.positions()}
+        held |= {reference for reference, there in (now.remote or {}).items() if there.is_open}
+        return [
+            _settled(exit.planned, "delivered", "there is no position to close")
+            for exit in self._book.pending_exits()
+            if exit.planned.entry not in held and exit.planned.id not in now.in_flight
+        ]
 
     def _left_open(self, now: Situation, now_ms: int) -> list[DeliveryRecord]:
         """Reopen what the destination has, and the book does not."""

@@ -137,6 +137,11 @@ def bought() -> Desk:
     return Desk().reads(order()).answers("delivered")
 
 
+def lost_with_its_exit() -> Desk:
+    desk = Desk().reads(order()).answers("lost").reads(retracted()).answers("unknown").after(60).answers("unknown")
+    return desk.has()
+
+
 HALT, HALT_EXIT = (HaltRequested(id="h", bot=None, exit=one, by="ann") for one in (False, True))
 ENTER, EXIT = [("enter", "long", 1)], [("exit", "long", 1)]
 DELIVERED, REFUSED, UNKNOWN, SKIPPED, EXPIRED = (
@@ -221,6 +226,8 @@ SITUATIONS: dict[str, tuple[Callable[[], Desk], list[Any], list[Any] | None]] = 
     "a lost entry that is not there was not done": (
         lambda: Desk().reads(order()).answers("lost").after(60).has(), [], REFUSED,
     ),
+    "and its exit is over": (lost_with_its_exit, [], [*REFUSED, ("exit", "delivered")]),
+    "found after all, its exit is sent again": (lambda: lost_with_its_exit().after(60).has(a=True).after(300), [("exit", "long", 3)], None),
     "found after all, and closed": (
         lambda: Desk().reads(order()).answers("lost").after(60).has().reads(retracted()).has(a=True), EXIT, None,
     ),
