@@ -32,9 +32,9 @@ BOT = BotDefinition(
 
 
 def deeds(file: Path) -> list[dict[str, Any]]:
-    """What the receiver did, in order. A line that is being written counts once it ends."""
+    """What the receiver did, in order. A line counts once it is whole: a kill may tear one where a page of the file ends."""
     whole = file.read_text().rpartition("\n")[0] if file.exists() else ""
-    return [json.loads(line) for line in whole.splitlines()]
+    return [json.loads(line) for line in whole.splitlines() if line.endswith("}")]
 
 
 def positions(file: Path) -> dict[str, dict[str, Any]]:
@@ -74,9 +74,16 @@ async def run_bot(address: KafkaAddress, topics: Topics, url: str, readable: boo
     await BotRunner(bot, adapter, address, topics, reconcile_s=1.0).run()
 
 
+def _opened(file: Path) -> int:
+    done = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    if not file.read_bytes().endswith(b"\n"):
+        os.write(done, b"\n")  # ends the line that the last kill tore
+    return done
+
+
 async def receive(file: Path, port: int) -> None:
     """Do what is asked, then answer; every sixth answer is lost, and every ninth request is put off."""
-    done, asked = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND), 0
+    done, asked = _opened(file), 0
 
     async def take(request: web.Request) -> web.Response:
         nonlocal asked
