@@ -392,15 +392,16 @@ async def test_other_names_of_a_case_lead_to_it_and_a_wrong_address_is_a_page(fa
 
 
 async def test_a_refusal_says_what_to_do_and_tries_again_when_asked(fake: FakeApi, opened: Opened) -> None:
-    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka is not responding", "do": "try again when it is back"})
+    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka is not responding", "do": "start `newsproof up`"})
     page = (await opened("/")).page
     alert = page.locator("main").get_by_role("alert")
     await alert.wait_for()
     assert await alert.locator("p").all_inner_texts() == [
         "Kafka is not responding",
-        "try again when it is back",
+        "start newsproof up",
         "Try again",
     ]
+    assert await alert.locator("code").all_inner_texts() == ["newsproof up"], "a command is no sentence in backticks"
     fake.refusals.clear()
     await alert.get_by_role("button").click()
     await page.locator(".signal").first.wait_for()

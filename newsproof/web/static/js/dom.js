@@ -75,6 +75,12 @@ export function words(text, tag = "bdi", attributes = {}) {
   return h(tag, { ...attributes, dir: "auto" }, text);
 }
 
+/** A sentence of ours, whose commands and names are between backticks, as texts and elements. */
+export function withCode(sentence) {
+  const parts = String(sentence ?? "").split("`");
+  return parts.length % 2 ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [sentence];
+}
+
 /** The address as a URL, if it is one that a link may go to. */
 export function httpUrl(address) {
   try {

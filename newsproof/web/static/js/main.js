@@ -1,7 +1,7 @@
 // Starts the page: the shell around every page, which page is shown, and what the system says of itself.
 
 import { getJson } from "./api.js";
-import { h, icon, replace } from "./dom.js";
+import { h, icon, replace, withCode } from "./dom.js";
 import { chooseLanguage, language, t } from "./i18n.js";
 import { remember, remembered } from "./memory.js";
 import * as analytics from "./pages/analytics.js";
@@ -161,7 +161,7 @@ function drawTrouble(kind, about) {
   place.hidden = kind === null;
   if (kind === "away") replace(place, h("strong", {}, t("system.away")), about.map((line) => h("span", {}, line)));
   if (kind === "unreachable") replace(byId("link-state"), h("span", { class: "state-dot lost" }, t("error.unreachable")));
-  if (kind === "unreachable") replace(place, h("strong", {}, t("error.unreachable")), h("span", {}, t("error.unreachable.do")));
+  if (kind === "unreachable") replace(place, h("strong", {}, t("error.unreachable")), h("span", {}, withCode(t("error.unreachable.do"))));
   if (kind === "token") replace(place, h("strong", {}, t("token.needed")), h("a", { href: `/login?next=${encodeURIComponent(location.pathname + location.search)}` }, t("token.log_in")));
 }
 

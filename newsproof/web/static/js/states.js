@@ -1,6 +1,6 @@
 // Loading, empty, error: states of their own, each of which says what to do next.
 
-import { h, icon, words } from "./dom.js";
+import { h, icon, withCode, words } from "./dom.js";
 import { asWritten, t } from "./i18n.js";
 import { nextStatus } from "./status.js";
 
@@ -20,7 +20,7 @@ export const publishLink = () => h("a", { class: "button", href: "/publish" }, t
 /** What a failed request says, as an alert, with a button that tries again; what could not be reached is tried again by itself, too. */
 export function failed(error, retry = null) {
   const [said, todo] = explained(error, retry !== null);
-  const place = h("div", { class: "notice error", role: "alert" }, words(said, "p"), todo && words(todo, "p"),
+  const place = h("div", { class: "notice error", role: "alert" }, words(withCode(said), "p"), todo && words(withCode(todo), "p"),
     retry && h("p", {}, h("button", { class: "button tiny", type: "button", on: { click: retry } }, t("retry"))));
   if (retry && error?.message === "unreachable") nextStatus(() => place.isConnected && retry());
   return place;

@@ -1,7 +1,7 @@
 // The event study: how prices moved around the signals, as a chart that the server draws, with its figures as a table.
 
 import { address, getJson } from "./api.js";
-import { h } from "./dom.js";
+import { h, withCode } from "./dom.js";
 import { number, signed } from "./format.js";
 import { t, term } from "./i18n.js";
 import { picture } from "./picture.js";
@@ -61,7 +61,7 @@ function notes(found) {
   if (Object.keys(out).length > 0) said.push(t("study.left_out", { counts: counted(out) }));
   if (Object.keys(raw).length > 0) said.push(t("study.raw_only", { counts: counted(raw) }));
   if (smaller > 0) said.push(t("study.smaller", { n: smaller }));
-  return [h("p", { class: "hint" }, said.join(" ")), found.on_synthetic_prices > 0 && h("p", { class: "notice warn" }, t("study.synthetic", { n: found.on_synthetic_prices }))];
+  return [h("p", { class: "hint" }, withCode(said.join(" "))), found.on_synthetic_prices > 0 && h("p", { class: "notice warn" }, t("study.synthetic", { n: found.on_synthetic_prices }))];
 }
 
 function figures(groups, kind) {

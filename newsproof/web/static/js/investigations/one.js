@@ -2,7 +2,7 @@
 // losing the connection does not end it, and coming back shows it from its start. Events may come again and change nothing.
 
 import { postJson, request } from "../api.js";
-import { h, replace, words } from "../dom.js";
+import { h, replace, withCode, words } from "../dom.js";
 import { cost, dateTime, duration, known, number } from "../format.js";
 import { t } from "../i18n.js";
 import { follow } from "../sse.js";
@@ -90,7 +90,7 @@ export class Investigation {
 
   fail(data) {
     const said = data.message || t("error.unknown");
-    replace(this.result, h("div", { class: "notice error" }, words(said, "p"), h("p", {}, t("inquiry.failed.do"))));
+    replace(this.result, h("div", { class: "notice error" }, words(withCode(said), "p"), h("p", {}, t("inquiry.failed.do"))));
     alarm(said);
   }
 

@@ -1,7 +1,7 @@
 // Analytics: the charts of the standard report, each with the table that it was drawn from, and a box for SQL.
 
 import { getJson } from "../api.js";
-import { h } from "../dom.js";
+import { h, withCode } from "../dom.js";
 import { cost, duration, fixed, known, number, signed } from "../format.js";
 import { t, term } from "../i18n.js";
 import { periodChoice, periodOf } from "../period.js";
@@ -93,7 +93,7 @@ const heading = (field) => (VERDICTS.includes(field) || field === "without_verdi
 function precision(found, period, signal) {
   const { answers } = found;
   const above = [];
-  if (answers.calibration.length === 0) above.push(h("p", { class: "notice warn" }, t("reliability.none")));
+  if (answers.calibration.length === 0) above.push(h("p", { class: "notice warn" }, withCode(t("reliability.none"))));
   if (found.synthetic) above.push(h("p", { class: "notice warn" }, t("reliability.synthetic")));
   const place = h("div", {});
   const draw = (seconds) => place.replaceChildren(picture(t("report.precision"), t("report.precision.alt"), "precision", { ...period, horizon_s: seconds }, signal));

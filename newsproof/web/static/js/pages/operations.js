@@ -2,7 +2,7 @@
 
 import { getJson } from "../api.js";
 import { ownCommand } from "../case/records.js";
-import { h, replace, words } from "../dom.js";
+import { h, replace, withCode, words } from "../dom.js";
 import { clock, dateTime, duration, known, number, usd } from "../format.js";
 import { t, term } from "../i18n.js";
 import { letterTables } from "../operations/letters.js";
@@ -66,7 +66,7 @@ function problems(found) {
   const limits = found.limits;
   const places = { lag: number(limits.consumer_lag), sink: number(limits.sink_lag), case: seconds(limits.oldest_open_case_s), news: seconds(limits.no_news_s), share: number(limits.budget_left_share * 100), failures: number(limits.source_failures), exit: seconds(limits.exit_pending_s) };
   const away = ["kafka", "clickhouse"].filter((name) => found.status[name] !== "ok").map((name) => `${name}_away`);
-  const rows = [...away, ...found.problems].map((name) => h("li", { class: "problem" }, h("strong", {}, t(`ops.bad.${name}`)), h("span", {}, t(`ops.do.${name}`, places))));
+  const rows = [...away, ...found.problems].map((name) => h("li", { class: "problem" }, h("strong", {}, t(`ops.bad.${name}`)), h("span", {}, withCode(t(`ops.do.${name}`, places)))));
   const unknown = unknownOf(found);
   return h("div", {}, rows.length > 0 ? h("ul", { class: "problems notice" }, rows) : h("p", { class: "notice" }, t(unknown.length ? "ops.well.known" : "ops.well")),
     unknown.length > 0 && h("p", { class: "notice warn" }, t("ops.unknown", { what: unknown.join(t("comma")) }), " ", t(`ops.unknown.${unknownWhy(found)}`)));

@@ -1,7 +1,7 @@
 // One question and all that follows from it. Events may come again after a lost connection: every one of them has its
 // place, and coming twice changes nothing.
 
-import { h, replace, words } from "../dom.js";
+import { h, replace, withCode, words } from "../dom.js";
 import { confidence, known } from "../format.js";
 import { t, term } from "../i18n.js";
 import { alarm, announce, explained } from "../states.js";
@@ -164,7 +164,7 @@ export class Turn {
   }
 
   fail(said, todo) {
-    replace(this.result, h("div", { class: "notice error" }, words(said || t("error.unknown"), "p"), todo && words(todo, "p"), this.againButton()));
+    replace(this.result, h("div", { class: "notice error" }, words(withCode(said || t("error.unknown")), "p"), todo && words(withCode(todo), "p"), this.againButton()));
     alarm(said || t("error.unknown"));
   }
 
