@@ -242,7 +242,7 @@ def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientEr
         return TransientError(f"{who} did not respond within {timeout_s:g} s", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
-        f"no connection to {who} ({detail}). If this persists, check the network and the address",
+        f"no connection to {who} ({detail}); check the network and the address",
         kind="network",
     )
 

@@ -190,7 +190,8 @@ class Shadow:
             return
         try:
             if day is not None:
-                await self._record("running")  # with the code that recorded these cases, which the look compares
+                # With the code that recorded these cases: without it, the look would take it for unrecorded.
+                await self._tables.write_run("running")
             seen = await look_at_run(self._client, self._plan.run_id, watch, self._at.settings.profit_cap)
         except ConfigError:
             return  # no case worked in both yet

@@ -33,6 +33,8 @@ ENOUGH_COPIES = 3
 """With at least this many replicas, two brokers must have a record before it is acknowledged."""
 KNOWN_WITHIN_S = 30.0
 """Seconds that a broker may take to learn of a topic that its controller has created."""
+DESCRIBED_WITHIN_S = 3.0
+"""Seconds after which a broker that has not described its topics counts as down."""
 _NOT_YET = (UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno)
 read_any_batch()
 
@@ -126,16 +128,18 @@ async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dic
     until = loop.time() + KNOWN_WITHIN_S
     while True:
         described = await _described_by_each(admin, names)
-        unknown = {topic["topic"]: node for node in described for topic in described[node] if _is_new(topic)}
+        unknown = [(node, topic["topic"]) for node in described for topic in described[node] if _is_new(topic)]
         if described and not unknown:
             return next(iter(described.values()))
         if loop.time() > until:
-            brokers = ", ".join(str(node) for node in sorted(set(unknown.values()))) or "none answers"
-            raise TransientError(
-                f"a broker ({brokers}) does not know {', '.join(unknown or names)} {KNOWN_WITHIN_S:g} s after they were "
-                "made: check that the brokers reach their controller, and start again",
-                kind="unavailable",
+            where = ", ".join(f"{topic} at broker {node}" for node, topic in unknown)
+            why = (
+                f"topics are unknown {KNOWN_WITHIN_S:g} s after they were made ({where}): check that the brokers reach their "
+                "controller, and start again"
+                if unknown
+                else f"no broker described its topics within {KNOWN_WITHIN_S:g} s: check that they run, and start again"
             )
+            raise TransientError(why, kind="unavailable")
         await asyncio.sleep(0.02)
 
 
@@ -148,10 +152,15 @@ async def _described_by_each(admin: AIOKafkaAdminClient, names: list[str]) -> di
 
     ``admin.describe_topics`` asks one node, at random.
     """
-    described, client = {}, admin._client
-    for node in client.cluster.brokers():
-        with suppress(KafkaError):
-            described[node.nodeId] = (await client.send(node.nodeId, MetadataRequest(names))).to_object()["topics"]
+    described: dict[int, list[dict[str, Any]]] = {}
+
+    async def ask(node: int) -> None:
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(DESCRIBED_WITHIN_S):  # a host without power does not refuse
+                response = await admin._client.send(node, MetadataRequest(names))
+                described[node] = response.to_object()["topics"]
+
+    await asyncio.gather(*(ask(node.nodeId) for node in admin._client.cluster.brokers()))
     return described
 
 

@@ -17,7 +17,8 @@ State = Literal["planned", "attempted", "delivered", "refused", "unknown", "expi
 class Delivery(msgspec.Struct, kw_only=True):
     """One delivery. Times are the broker's append times in milliseconds since 1970; 0: not yet.
 
-    ``n``: attempts so far. ``settled``: the last result; an exit is pending until that is ``delivered``.
+    ``n``: attempts so far. ``settled``: the last result; an exit is pending until that is ``delivered``, which it also is
+    if there turned out to be no position.
     """
 
     planned: Planned

@@ -98,7 +98,7 @@ class Reconciler:
         due = [
             now.wait_until_ms.get(exit.planned.id) or _due_ms(exit, now)
             for exit in self._book.pending_exits()
-            if exit.planned.id not in now.in_flight
+            if exit.planned.id not in now.in_flight and exit.planned.signal_id in self._signals.latest
         ]
         due += [at for id, at in now.wait_until_ms.items() if id not in now.in_flight]
         if (change := self._signals.next_change()) is not None:
@@ -153,7 +153,7 @@ class Reconciler:
                 records.append(
                     _settled(entry.planned, "delivered", "the destination has it after all", there.remote_id)
                 )
-            elif exit.settled_ms + VISIBLE_WITHIN_MS <= now_ms:
+            elif entry.outcome == "refused" or exit.settled_ms + VISIBLE_WITHIN_MS <= now_ms:
                 records.append(_settled(exit.planned, "unknown", "the destination still has the position"))
         return records
 

@@ -3,7 +3,8 @@
     signals, halts ─► fold ─► reconcile ─► Planned, Attempted ─► deliveries ─► requests ─► Settled ─► deliveries
 
 If the process is killed at any point, the next one finds in ``deliveries`` what was attempted, asks the destination, and
-continues. An entry whose result nobody knows is never sent again; an exit is sent until the destination confirms it.
+continues. An entry whose result nobody knows is never sent again; an exit is sent until the destination confirms it, or
+shows that there is no position.
 """
 
 from __future__ import annotations

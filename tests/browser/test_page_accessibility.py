@@ -1,5 +1,5 @@
-"""axe-core looks at every page, wide and light, wide and dark, narrow and dark, and finds nothing serious; nothing is cut off
-at 320 px."""
+"""axe-core looks at every page, wide and light and narrow and dark, and at the contrast of wide and dark, and finds nothing
+serious; nothing is cut off at 320 px."""
 
 from __future__ import annotations
 

@@ -303,7 +303,16 @@ def _failed(error: NewsproofError | Failure, here: list[Overheard]) -> tuple[Sta
     finding = f"FAILED ({getattr(error, 'kind', 'not_configured')})" + (
         ", the response is an HTML page" if page else ""
     )
-    return "missing", finding, error.message if isinstance(error, Failure) else str(error)
+    return "missing", finding, _remedy(error)
+
+
+def _remedy(error: NewsproofError | Failure) -> str:
+    """Return the error's text and, if the failure may pass by itself, how to check again."""
+    if isinstance(error, Failure):
+        text, may_pass = error.message, error.retryable
+    else:
+        text, may_pass = str(error), isinstance(error, TransientError | UselessAnswerError)
+    return f"{text}. Check again later with `newsproof doctor --live`" if may_pass else text
 
 
 def _result(call: Call, answer: Answer | Embedded | None, model: str | None) -> tuple[State, str, str]:
@@ -422,8 +431,7 @@ def _no_list(name: str, exc: NewsproofError) -> Check:
     if isinstance(exc, PermanentError) and exc.status in _NO_LIST:
         return note(name, f"it has no model list ({exc.status}), so the names were not checked")
     kind = exc.kind if isinstance(exc, PermanentError | TransientError) else "invalid_output"
-    then = ": run `newsproof doctor --live` again later" if isinstance(exc, TransientError) else ""
-    return missing(name, f"no list ({kind})", redacted(str(exc)) + then)
+    return missing(name, f"no list ({kind})", redacted(_remedy(exc)))
 
 
 def _listed(name: str, model_list: ModelList, model: str, models: tuple[ListedModel, ...], answered: bool) -> Check:

@@ -67,5 +67,5 @@ async def test_a_broker_that_never_knows_a_topic_is_an_error_that_names_it(
 ) -> None:
     monkeypatch.setattr(module, "KNOWN_WITHIN_S", 0.1)
     Lagging(topics.publisher_lease, float("inf"), monkeypatch)
-    with pytest.raises(TransientError, match=rf"broker \(1\) does not know {topics.publisher_lease} .*controller"):
+    with pytest.raises(TransientError, match=rf"made \({topics.publisher_lease} at broker 1\).*controller"):
         await ensure_topics(address, topics, partitions=2, replication=1)

@@ -109,7 +109,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(server.stop())
 
 
-@pytest.mark.timeout(420)  # eleven commands, one after the other
+@pytest.mark.timeout(420)  # twelve commands, one after the other
 async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
     broker: Secured, engine: str, topics: Topics, tmp_path: Path
 ) -> None:
@@ -218,7 +218,7 @@ def outputs(settings: dict[str, str], directory: Path) -> dict[str, str]:
         ("as it is", {}, (config, ("config", "--json"), doctor, sql)),
         ("a wrong password", wrong_password, (doctor, letters)),
         ("no ClickHouse", nowhere, (doctor, sql)),
-        ("a broken address", broken, (doctor, sql)),
+        ("a broken address", broken, (config, doctor, sql)),
         ("a broken setting", {"METRICS_PORT": "many"}, (sql,)),
     ):
         for command in commands:

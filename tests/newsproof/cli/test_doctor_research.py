@@ -76,6 +76,7 @@ async def test_a_source_that_does_not_serve_is_a_note_for_the_chat_goes_on_witho
     async with FakeServer(behaviour) as server:
         found = await told(live(binance_base_url=server.url))
     assert found["Binance"].state == "note" and found["Binance"].found.startswith(says)
+    assert "check the network" not in found["Binance"].found, "that is in the column of what to do"
     assert found["Coinbase"].state == "note" and "COINBASE_BASE_URL" in found["Coinbase"].do, "nobody listens there"
 
 
