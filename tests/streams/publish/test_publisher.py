@@ -98,8 +98,14 @@ async def unverified_transactions(world: World) -> AsyncIterator[None]:
     """Let the broker take records of a transaction that does not know their partition."""
     check = "transaction.partition.verification.enable"
     async with world.address.admin() as admin:
+
+        async def is_off() -> bool:
+            (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "1", {check: ""})])
+            return {entry[0]: entry[1] for entry in answer.resources[0][4]} == {check: "false"}
+
         await admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {check: "false"})])
         try:
+            await world.until(is_off)  # the broker learns of it after its controller
             yield
         finally:
             await admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {check: "true"})])
