@@ -39,6 +39,8 @@ __all__ = ["Compared", "compare", "outcomes", "run", "sql"]
 T = TypeVar("T")
 Frames = Literal["pandas", "polars", "arrow"]
 """The library whose frames are returned. pandas and pyarrow come with Newsproof."""
+_LOOK_S = 0.5
+"""Interval at which a waiting cell looks for an interrupt."""
 _STARTS_WITHIN_S = 10.0
 """Maximum wait of an interrupt for a thread that is just starting."""
 
@@ -249,6 +251,8 @@ def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         threading.Thread(target=target, name="newsproof-notebook", daemon=True).start()
+        while not wait([done], _LOOK_S).done:
+            pass  # an interrupt that wakes another thread, or comes just before the wait, is seen now
         return done.result()
     except KeyboardInterrupt:
         # The interrupt may come while the thread starts. A closed loop has nothing left to cancel.

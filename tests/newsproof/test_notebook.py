@@ -7,6 +7,7 @@ import os
 import re
 import signal as signals
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -119,12 +120,16 @@ async def test_a_run_that_does_not_exist_is_told_from_one_without_such_rows(tabl
         outcomes("v3", horizon_s=7)
 
 
-def test_an_interrupt_cancels_the_work_and_waits_until_it_has_cleaned_up() -> None:
+@pytest.mark.parametrize("wakes_another_thread", [False, True])
+def test_an_interrupt_cancels_the_work_and_waits_until_it_has_cleaned_up(wakes_another_thread: bool) -> None:
     cleaned = []
 
     async def work() -> None:
         try:
-            os.kill(os.getpid(), signals.SIGINT)
+            if wakes_another_thread:
+                signals.pthread_kill(threading.get_ident(), signals.SIGINT)
+            else:
+                os.kill(os.getpid(), signals.SIGINT)
             await asyncio.Event().wait()
         finally:
             cleaned.append(True)
