@@ -241,10 +241,7 @@ def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientEr
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
         return TransientError(f"{who} did not respond within {timeout_s:g} s", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
-    return TransientError(
-        f"no connection to {who} ({detail}); check the network and the address",
-        kind="network",
-    )
+    return TransientError(f"no connection to {who} ({detail}); check the network and the address", kind="network")
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

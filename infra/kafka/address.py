@@ -25,6 +25,7 @@ from aiokafka.errors import (
 from aiokafka.helpers import create_ssl_context
 
 from infra.client_settings import ClientSettings
+from infra.kafka.aiokafka_fixes import TLS_PROTOCOLS
 from infra.kafka.fetch_waits import QuietConsumer
 from infra.owner_only import kept_secret
 from infra.redaction import know
@@ -135,7 +136,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     def client_args(self) -> dict[str, Any]:
         """Return the keyword arguments common to all aiokafka clients."""
         args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
-        if self.security_protocol in ("SSL", "SASL_SSL"):
+        if self.security_protocol in TLS_PROTOCOLS:
             args["ssl_context"] = self.ssl_context
         if self.sasl_mechanism:
             args |= {

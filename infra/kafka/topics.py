@@ -128,7 +128,12 @@ async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dic
     until = loop.time() + KNOWN_WITHIN_S
     while True:
         described = await _described_by_each(admin, names)
-        unknown = [(node, topic["topic"]) for node in described for topic in described[node] if _is_new(topic)]
+        unknown = [
+            (node, topic["topic"])
+            for node in described
+            for topic in described[node]
+            if topic.get("error_code") in _NOT_YET
+        ]
         if described and not unknown:
             return next(iter(described.values()))
         if loop.time() > until:
@@ -141,10 +146,6 @@ async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dic
             )
             raise TransientError(why, kind="unavailable")
         await asyncio.sleep(0.02)
-
-
-def _is_new(topic: dict[str, Any]) -> bool:
-    return topic.get("error_code") in _NOT_YET
 
 
 async def _described_by_each(admin: AIOKafkaAdminClient, names: list[str]) -> dict[int, list[dict[str, Any]]]:

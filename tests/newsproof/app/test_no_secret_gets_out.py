@@ -109,7 +109,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     asyncio.run(server.stop())
 
 
-@pytest.mark.timeout(420)  # twelve commands, one after the other
+@pytest.mark.timeout(420)  # fourteen commands, one after the other
 async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
     broker: Secured, engine: str, topics: Topics, tmp_path: Path
 ) -> None:
@@ -215,11 +215,11 @@ def outputs(settings: dict[str, str], directory: Path) -> dict[str, str]:
     broken = {"CLICKHOUSE_URL": f"nonsense://newsproof:{OF_CLICKHOUSE}@[::1"}
     shown = {}
     for name, changes, commands in (
-        ("as it is", {}, (config, ("config", "--json"), doctor, sql)),
+        ("as it is", {}, (config, ("config", "--json"), doctor, sql, letters)),
         ("a wrong password", wrong_password, (doctor, letters)),
         ("no ClickHouse", nowhere, (doctor, sql)),
         ("a broken address", broken, (config, doctor, sql)),
-        ("a broken setting", {"METRICS_PORT": "many"}, (sql,)),
+        ("a broken setting", {"METRICS_PORT": "many"}, (config, sql)),
     ):
         for command in commands:
             done = newsproof(*command, cwd=directory, env=settings | changes)

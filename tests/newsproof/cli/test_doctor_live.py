@@ -198,9 +198,9 @@ ANSWERS: dict[str, tuple[Sequence[Behaviour], dict[str, Any], str, str, str, str
     "a snapshot": (OTHER, {}, CALL_HEAVY, "ok", "", ""),
     "an HTML page": ((HTML, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "the response is an HTML page", "GEMINI_BASE_URL"),
     "a wrong key": ((gemini.WRONG_KEY, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (auth)", "GEMINI_API_KEY"),
-    "overload": ((gemini.error(503, "UNAVAILABLE"), models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (unavailable)", "Check again later"),
-    "no candidate": ((gemini.NO_CANDIDATE, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (invalid_output)", "Check again later"),
-    "silence": ((StaySilent(),), SILENT, CALL_LIGHT, "missing", "FAILED (timeout)", "Check again later"),
+    "overload": ((gemini.error(503, "UNAVAILABLE"), models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (unavailable)", "unavailable"),
+    "no candidate": ((gemini.NO_CANDIDATE, models(LIGHT)), LIGHT_ALONE, CALL_LIGHT, "missing", "FAILED (invalid_output)", "candidate"),
+    "silence": ((StaySilent(),), SILENT, CALL_LIGHT, "missing", "FAILED (timeout)", ""),
     "a vector": ((answered(LIGHT), embeddings.gemini_vectors([0.1] * 256, tokens=1), models(LIGHT)), VECTORS, "call (vectors, gemini:gemini-embedding-2)", "ok", "a vector of 256 numbers", ""),
 }  # fmt: skip
 

@@ -119,7 +119,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Cli
         max_size=7,
     )
 )
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_the_tables_hold_what_the_imports_that_stand_give_alone(
     tables: ClickHouse, steps: list[int | str]
 ) -> None:

@@ -218,6 +218,14 @@ def test_ctrl_c_while_it_starts_ends_what_began_and_a_second_one_all_at_once(tmp
             pass  # they end with it, within milliseconds; the test's own time limit is the bound
 
 
+def test_a_killed_up_leaves_no_process(tmp_path: Path) -> None:
+    with started(tmp_path) as (up, _):
+        children = psutil.Process(up.pid).children(recursive=True)
+        assert len(children) >= 4
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
 async def test_a_taken_metrics_port_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
